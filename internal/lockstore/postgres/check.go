@@ -1,0 +1,184 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dlockctl/dlockctl/internal/flyway"
+	"github.com/dlockctl/dlockctl/internal/instance"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+)
+
+// The versions of lockdb's schema that this package works with.
+const (
+	MinSchema = 9
+	MaxSchema = 9
+)
+
+// guards are the triggers without which nothing is granted, as table.trigger.
+// All must be ENABLE ALWAYS: a trigger that the replica role skips guards
+// nothing against an apply worker or a restore (K-1.1).
+func guards() []string {
+	return []string{
+		"lock_entry.lock_entry_gate",
+		"lock_entry.lock_entry_order",
+		"lock_entry.lock_entry_guard",
+		"lock_entry.lock_grant_begin",
+		"lock_entry.lock_grant_move",
+		"lock_entry.lock_grant_end",
+		"lock_session.lock_session_guard",
+		"lock_revocation.lock_revocation_append_only",
+	}
+}
+
+// check refuses a database in which the contract does not hold for the
+// purpose, on one connection.
+func (s *Store) check(ctx context.Context, opts Options) error {
+	conn, err := s.acquireConn(ctx, "connect to lockdb")
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	facts, err := instance.Read(ctx, conn)
+	if err != nil {
+		return &lockstore.UnreachableError{Doing: "open lockdb", Err: err}
+	}
+	if err := facts.CheckVersion(); err != nil {
+		return fmt.Errorf("open lockdb: %w", err)
+	}
+	if facts.InRecovery {
+		return fmt.Errorf("open lockdb: %w", lockstore.ErrNotPrimary)
+	}
+	checks := []func() error{func() error { return checkSchema(ctx, conn.Conn()) }}
+	if opts.Purpose >= Changing && !opts.AllowSameInstance {
+		checks = append(checks, func() error { return checkSeparate(ctx, conn.Conn(), facts, opts.PeerConfig) })
+	}
+	if opts.Purpose >= Granting {
+		checks = append(checks,
+			func() error { return checkGuards(ctx, conn.Conn()) },
+			func() error { return checkSequence(ctx, conn.Conn()) },
+			func() error { return checkGate(ctx, conn.Conn()) })
+	}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSchema compares the migration history with what this package knows.
+func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := flyway.Applied(ctx, conn, "")
+	if err != nil {
+		return fmt.Errorf("open lockdb: %w", err)
+	}
+	have, dirty := flyway.CurrentVersion(rows)
+	if dirty || have < MinSchema || have > MaxSchema {
+		return &lockstore.SchemaError{Have: have, Dirty: dirty, Min: MinSchema, Max: MaxSchema}
+	}
+	return nil
+}
+
+// checkSeparate refuses locks and money on one instance (K-6.1). Without
+// paydb's address it compares what `migrate up` recorded.
+func checkSeparate(ctx context.Context, conn *pgx.Conn, facts instance.Facts, peer *pgx.ConnConfig) error {
+	if peer == nil {
+		recorded, known, err := instance.Peer(ctx, conn)
+		switch {
+		case err != nil:
+			return fmt.Errorf("open lockdb: %w", err)
+		case known && recorded == facts.SystemIdentifier:
+			return lockstore.ErrSameInstance
+		case !known:
+			return &lockstore.UnsafeError{
+				Clause:  "K-6.1",
+				Problem: "lockdb does not know the instance of its paydb, so nothing shows that the two are separate",
+				Fix:     "run dlockctl migrate up --target all with both databases configured, or set allow_same_instance for a deployment without payments",
+			}
+		}
+		return nil
+	}
+	payConn, err := pgx.ConnectConfig(ctx, prepare(peer))
+	if err != nil {
+		return &lockstore.UnreachableError{Doing: "connect to paydb, to see that it is another instance", Err: err}
+	}
+	defer payConn.Close(context.WithoutCancel(ctx))
+	payFacts, err := instance.Read(ctx, payConn)
+	if err != nil {
+		return &lockstore.UnreachableError{Doing: "open paydb", Err: err}
+	}
+	if payFacts.SystemIdentifier == facts.SystemIdentifier {
+		return lockstore.ErrSameInstance
+	}
+	return nil
+}
+
+// checkGuards refuses to grant without the triggers that order tokens (K-1.1).
+func checkGuards(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, checkTriggersQuery)
+	if err != nil {
+		return fmt.Errorf("read the guards of lockdb: %w", err)
+	}
+	enabled, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("read the guards of lockdb: %w", err)
+	}
+	for _, guard := range guards() {
+		if slices.Contains(enabled, guard) {
+			continue
+		}
+		table, trigger, _ := strings.Cut(guard, ".")
+		return &lockstore.UnsafeError{
+			Clause:  "K-1.1",
+			Problem: fmt.Sprintf("trigger %s on %s is missing or not ENABLE ALWAYS: tokens could be granted out of order", trigger, table),
+			Fix:     fmt.Sprintf("run as its owner: ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, trigger),
+		}
+	}
+	return nil
+}
+
+// checkSequence refuses a token source that can repeat or reorder (K-1.5).
+func checkSequence(ctx context.Context, conn *pgx.Conn) error {
+	var cache, increment int64
+	var cycle bool
+	var kind, persistence string
+	if err := conn.QueryRow(ctx, checkSequenceQuery).Scan(&cache, &cycle, &increment, &kind, &persistence); err != nil {
+		return fmt.Errorf("read the token sequence of lockdb: %w", err)
+	}
+	for _, wrong := range []struct {
+		is           bool
+		problem, fix string
+	}{
+		{cache != 1, fmt.Sprintf("fencing_token_seq has CACHE %d: connections grant from blocks of their own, out of order", cache), "CACHE 1"},
+		{cycle, "fencing_token_seq is CYCLE: it would issue tokens again", "NO CYCLE"},
+		{increment != 1, fmt.Sprintf("fencing_token_seq has INCREMENT %d", increment), "INCREMENT BY 1"},
+		{kind != "bigint", fmt.Sprintf("fencing_token_seq is of type %s: it runs out", kind), "AS bigint"},
+		{persistence != "p", "fencing_token_seq is not logged: a crash restarts it at 1", "SET LOGGED"},
+	} {
+		if wrong.is {
+			return &lockstore.UnsafeError{Clause: "K-1.5", Problem: wrong.problem, Fix: "run as its owner: ALTER SEQUENCE fencing_token_seq " + wrong.fix}
+		}
+	}
+	return nil
+}
+
+// checkGate asks the gate what the next grant would be told (K-7.4, K-7.6).
+func checkGate(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, checkGateQuery)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate" {
+		return &lockstore.GrantsClosedError{Reason: pgErr.Message, Hint: pgErr.Hint}
+	}
+	if err != nil {
+		return fmt.Errorf("look at the gate of lockdb: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+)
+
+// classify turns what a change ended in into the store's errors. What the
+// server refused was not done; what was sent and not answered is unknown, and
+// never failed (K-2.9).
+func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		switch {
+		case pgconn.SafeToRetry(err):
+			return &lockstore.UnreachableError{Doing: doing, Err: err}
+		case errors.Is(err, pgx.ErrTxCommitRollback):
+			return fmt.Errorf("%s: %w", doing, err)
+		default:
+			return &lockstore.UnknownOutcomeError{Doing: doing, Err: err}
+		}
+	}
+	switch {
+	case pgErr.Code == pgerrcode.ReadOnlySQLTransaction:
+		// A demoted primary: every connection of the pool is to it (K-6.3).
+		s.pool.Reset()
+		return fmt.Errorf("%s: %w", doing, lockstore.ErrNotPrimary)
+	case pgErr.Code == pgerrcode.LockNotAvailable:
+		return s.blocked(ctx, conn, doing, key)
+	case pgErr.Code == pgerrcode.ForeignKeyViolation && pgErr.ConstraintName == "lock_entry_session_id_fkey":
+		return fmt.Errorf("%s: %w", doing, lockstore.ErrSessionLost)
+	case pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate":
+		return &lockstore.GrantsClosedError{Reason: pgErr.Message, Hint: pgErr.Hint}
+	case pgErr.Severity == "FATAL" || pgErr.Severity == "PANIC":
+		// The server went away, perhaps between its commit and its answer.
+		return &lockstore.UnknownOutcomeError{Doing: doing, Err: err}
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+}
+
+// blocked names the server processes that keep the key. The refused
+// transaction has ended; one that cannot be asked any more names nobody.
+func (s *Store) blocked(ctx context.Context, conn *pgx.Conn, doing, key string) error {
+	pids, err := blockers(ctx, conn, key)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, errors.Join(&lockstore.BlockedError{Key: key}, err))
+	}
+	return fmt.Errorf("%s: %w", doing, &lockstore.BlockedError{Key: key, PIDs: pids})
+}
+
+func blockers(ctx context.Context, conn *pgx.Conn, key string) ([]int32, error) {
+	rows, err := conn.Query(ctx, blockersQuery, key)
+	if err != nil {
+		return nil, fmt.Errorf("find who blocks %q: %w", key, err)
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		return nil, fmt.Errorf("find who blocks %q: %w", key, err)
+	}
+	return pids, nil
+}
+
+func hasCode(err error, code string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == code
+}

@@ -1,0 +1,1 @@
+SELECT lock_grant_extend();

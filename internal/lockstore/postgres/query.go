@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+//go:embed queries/*.sql
+var queryFiles embed.FS
+
+// The statements, each with its parameters in the order they are passed.
+var (
+	acquireQuery         = query("acquire", "key", "owner_id", "session_id", "ttl_seconds")
+	renewQuery           = query("renew", "ttl_seconds", "key", "token")
+	releaseQuery         = query("release", "key", "token")
+	heartbeatQuery       = query("heartbeat", "session_ttl_seconds", "session_id")
+	createSessionQuery   = query("create_session", "session_id", "owner_id", "session_ttl_seconds")
+	lockSessionQuery     = query("lock_session", "session_id")
+	lapsedSessionsQuery  = query("lapsed_sessions", "session_limit")
+	lockEntriesQuery     = query("lock_entries_of_sessions", "session_ids")
+	deleteSessionsQuery  = query("delete_sessions", "session_ids")
+	extendJournalQuery   = query("extend_journal")
+	listEntriesQuery     = query("list_entries", "key", "owner_id", "session_id", "prefix", "expired", "row_limit")
+	listSessionsQuery    = query("list_sessions", "session_id", "owner_id", "expired", "row_limit")
+	blockersQuery        = query("blockers", "key")
+	revokeQuery          = query("revoke", "key", "token", "operator", "reason")
+	listRevocationsQuery = query("list_revocations", "id", "key", "operator", "row_limit")
+	checkTriggersQuery   = query("check_triggers")
+	checkSequenceQuery   = query("check_sequence")
+	checkGateQuery       = query("check_gate")
+)
+
+var parameter = regexp.MustCompile(`::?[a-z_]+`)
+
+// query reads queries/<name>.sql and writes its :name parameters as the
+// driver's $1, $2, … in the given order. A file and a list that disagree are a
+// mistake of this package, found as soon as it is loaded.
+func query(name string, params ...string) string {
+	text, err := queryFiles.ReadFile("queries/" + name + ".sql")
+	if err != nil {
+		panic(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "--") {
+			lines = append(lines, line)
+		}
+	}
+	used := make(map[string]bool)
+	sql := parameter.ReplaceAllStringFunc(strings.Join(lines, ""), func(match string) string {
+		if strings.HasPrefix(match, "::") {
+			return match // a cast
+		}
+		i := slices.Index(params, match[1:])
+		if i < 0 {
+			panic(fmt.Sprintf("queries/%s.sql: parameter %s is not in the list", name, match))
+		}
+		used[match[1:]] = true
+		return fmt.Sprintf("$%d", i+1)
+	})
+	if len(used) != len(params) {
+		panic(fmt.Sprintf("queries/%s.sql: uses %d of %d parameters", name, len(used), len(params)))
+	}
+	return strings.TrimSuffix(strings.TrimSpace(sql), ";")
+}

@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+)
+
+// DefaultLockTimeout bounds how long a try waits behind another transaction
+// before it answers BLOCKED (K-2.11).
+const DefaultLockTimeout = 2 * time.Second
+
+// connectTimeout bounds one connection attempt: pgx has none of its own, and a
+// black-holed host must end in an error, not in a hang.
+const connectTimeout = 5 * time.Second
+
+// Purpose says what a store is opened for, and so which preconditions must hold.
+type Purpose int
+
+// The purposes. Each includes the preconditions of those before it.
+const (
+	// Reading needs a primary of a known schema version (K-6.3).
+	Reading Purpose = iota
+	// Changing needs two separate instances as well (K-6.1): release, revoke,
+	// end and reap go on while grants are closed.
+	Changing
+	// Granting needs every guard of the token order and an open gate as well
+	// (K-1.1, K-1.5, K-7.4).
+	Granting
+)
+
+// Options configure Open.
+type Options struct {
+	// Config is where lockdb is. Required.
+	Config *pgx.ConnConfig
+	// PeerConfig is where paydb is, when that is known; otherwise the identity
+	// that `migrate up` recorded in lockdb is compared (K-6.1).
+	PeerConfig *pgx.ConnConfig
+	// AllowSameInstance lets locks and money stand on one instance, on a laptop.
+	AllowSameInstance bool
+	// Purpose defaults to Reading.
+	Purpose Purpose
+	// LockTimeout defaults to DefaultLockTimeout.
+	LockTimeout time.Duration
+	// MaxConns defaults to pgxpool's.
+	MaxConns int32
+}
+
+// Store is a lockstore.Store on lockdb.
+type Store struct {
+	pool        *pgxpool.Pool
+	lockTimeout string
+}
+
+var _ lockstore.Store = (*Store)(nil)
+
+// Open connects to lockdb and checks what the purpose requires. It returns
+// *lockstore.UnreachableError, lockstore.ErrNotPrimary, ErrSameInstance,
+// *UnsafeError, *GrantsClosedError or *SchemaError.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig = prepare(opts.Config)
+	if opts.MaxConns > 0 {
+		config.MaxConns = opts.MaxConns
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, &lockstore.UnreachableError{Doing: "open lockdb", Err: err}
+	}
+	if opts.LockTimeout <= 0 {
+		opts.LockTimeout = DefaultLockTimeout
+	}
+	s := &Store{pool: pool, lockTimeout: opts.LockTimeout.String()}
+	if err := s.check(ctx, opts); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare returns a copy of config that leaves no state in the server's
+// session: statements are described once and cached on this side only, so that
+// a transaction-pooling proxy may hand each transaction to another session
+// (K-12.3).
+func prepare(config *pgx.ConnConfig) *pgx.ConnConfig {
+	c := config.Copy()
+	c.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTimeout
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "dlockctl"
+	}
+	return c
+}
+
+// Close closes the connections; it waits for those in use.
+func (s *Store) Close() { s.pool.Close() }

@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+)
+
+const (
+	// READ COMMITTED, whatever the role's default: repeatable read would answer
+	// a contended acquire with 40001 (K-2.11).
+	begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
+
+	// settings hold for this transaction only: no session state (K-12.3), and
+	// no change acknowledged that a crash undoes (K-1.4).
+	settings = `SELECT set_config('lock_timeout', $1, true),
+       CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+            THEN set_config('synchronous_commit', 'on', true) END`
+
+	// rollbackTimeout bounds the clean-up of a refused transaction; past it the
+	// connection is thrown away, which rolls back as well.
+	rollbackTimeout = 2 * time.Second
+
+	deadlockTries = 4
+)
+
+// change runs one statement as a transaction of its own in one round trip, and
+// returns only after COMMIT has answered (K-1.4). A deadlock rolled everything
+// back and is tried again, a few times (K-2.4). doing is a bare verb phrase for
+// the error.
+func (s *Store) change(ctx context.Context, doing, key, sql string, args []any, scan func(pgx.Rows) error) error {
+	conn, err := s.acquireConn(ctx, doing)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	_, err = retryDeadlock(ctx, func() error {
+		return s.pipeline(ctx, conn.Conn(), sql, args, scan)
+	})
+	return s.classify(ctx, conn.Conn(), doing, key, err)
+}
+
+func (s *Store) acquireConn(ctx context.Context, doing string) (*pgxpool.Conn, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, &lockstore.UnreachableError{Doing: doing, Err: err}
+	}
+	return conn, nil
+}
+
+func (s *Store) pipeline(ctx context.Context, conn *pgx.Conn, sql string, args []any, scan func(pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(begin)
+	batch.Queue(settings, s.lockTimeout)
+	batch.Queue(sql, args...)
+	batch.Queue("COMMIT")
+	err := readPipeline(conn.SendBatch(ctx, batch), scan)
+	if err != nil && !conn.IsClosed() {
+		rollback(ctx, conn)
+	}
+	return err
+}
+
+// readPipeline reads every answer in order: the rows count for nothing until
+// COMMIT has said COMMIT.
+func readPipeline(results pgx.BatchResults, scan func(pgx.Rows) error) (err error) {
+	defer func() {
+		if closeErr := results.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	for range 2 { // begin, settings
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	if err := scan(rows); err != nil {
+		return err
+	}
+	tag, err := results.Exec()
+	if err != nil {
+		return err
+	}
+	if tag.String() != "COMMIT" {
+		return pgx.ErrTxCommitRollback
+	}
+	return nil
+}
+
+// rollback ends a refused transaction even when the caller has gone, so that
+// the connection serves the next one.
+func rollback(ctx context.Context, conn *pgx.Conn) {
+	if conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+		_ = conn.Close(ctx) // closing rolls back as well
+	}
+}
+
+// transaction runs a change of several statements. fn must not show anything
+// to anybody before transaction has returned nil.
+func (s *Store) transaction(ctx context.Context, doing, key string, fn func(pgx.Tx) error) error {
+	conn, err := s.acquireConn(ctx, doing)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	_, err = retryDeadlock(ctx, func() error {
+		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, settings, s.lockTimeout); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
+	})
+	return s.classify(ctx, conn.Conn(), doing, key, err)
+}
+
+// retryDeadlock repeats op after 40P01 only: PostgreSQL rolled it back whole.
+// A lost answer is never repeated here.
+func retryDeadlock(ctx context.Context, op func() error) (struct{}, error) {
+	return backoff.Retry(ctx, func() (struct{}, error) {
+		err := op()
+		if err != nil && !hasCode(err, pgerrcode.DeadlockDetected) {
+			return struct{}{}, backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithMaxTries(deadlockTries), backoff.WithBackOff(&backoff.ExponentialBackOff{
+		InitialInterval: 5 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 3, MaxInterval: 100 * time.Millisecond,
+	}))
+}
+
+// read runs a query that changes nothing.
+func (s *Store) read(ctx context.Context, doing, sql string, args []any, scan func(pgx.Rows) error) error {
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err == nil {
+		err = scan(rows)
+	}
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &pgErr), errors.Is(err, lockstore.ErrNotFound):
+		return fmt.Errorf("%s: %w", doing, err)
+	default:
+		return &lockstore.UnreachableError{Doing: doing, Err: err}
+	}
+}

@@ -1,0 +1,154 @@
+package lockstore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of what a caller may ask for. Every edge refuses what lies
+// outside them before anything is sent, so the stores never see it.
+const (
+	// MinTTL is the shortest lease: below it a round trip eats the promise.
+	MinTTL = 100 * time.Millisecond
+	// MaxTTL is the longest lease: a holder that died must not keep a key for
+	// days (K-2.5).
+	MaxTTL = 24 * time.Hour
+	// MaxKeyBytes bounds a key, an owner and a session id, so that each fits
+	// an index row of every backend.
+	MaxKeyBytes = 1024
+	// MaxReasonBytes bounds the reason of a revoke.
+	MaxReasonBytes = 4096
+)
+
+// ValidKey refuses a lock key that is empty, too long, not UTF-8 or holds a
+// control character. Keys are compared byte by byte: two spellings of one
+// letter (NFC, NFD) are two keys. The error wraps [ErrInvalid].
+func ValidKey(key string) error { return validName("key", key) }
+
+// ValidOwner refuses an owner by the rules of [ValidKey].
+func ValidOwner(owner string) error { return validName("owner", owner) }
+
+// ValidOperator refuses an operator by the rules of [ValidKey] (K-3.3).
+func ValidOperator(operator string) error { return validName("operator", operator) }
+
+// LookupKey refuses only what no database holds: a lock that another program
+// granted under a key that [ValidKey] would refuse can still be shown, renewed,
+// released and revoked.
+func LookupKey(key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: key is empty; give one", ErrInvalid)
+	case !utf8.ValidString(key), strings.ContainsRune(key, 0):
+		return fmt.Errorf("%w: key %s is not text that a database holds; give the key that lock list prints", ErrInvalid, shown(key))
+	}
+	return nil
+}
+
+// ValidSessionID refuses a session id by the rules of [ValidKey]. The error
+// shows the id masked, for it is a secret (K-2.12).
+func ValidSessionID(id SessionID) error {
+	if err := validName("session id", string(id)); err != nil {
+		if id == "" {
+			return err
+		}
+		return fmt.Errorf("%w: session id %q is malformed; give the id that acquire or session create printed", ErrInvalid, id.Masked())
+	}
+	return nil
+}
+
+// ValidReason refuses a blank or over-long reason (K-3.3). Line breaks and
+// tabs are allowed, for an operator may paste a note; other control characters
+// are not.
+func ValidReason(reason string) error {
+	if err := validText("reason", reason, MaxReasonBytes, "\n\t"); err != nil {
+		return err
+	}
+	if strings.IndexFunc(reason, visible) < 0 {
+		return fmt.Errorf("%w: reason is blank; say why, the audit row keeps it", ErrInvalid)
+	}
+	return nil
+}
+
+// ValidTTL refuses a lease below [MinTTL] or above [MaxTTL], before any
+// arithmetic is done with it (K-2.5).
+func ValidTTL(ttl time.Duration) error {
+	switch {
+	case ttl < MinTTL:
+		return fmt.Errorf("%w: ttl %s is below the minimum of %s; give a longer one, such as 30s", ErrInvalid, ttl, MinTTL)
+	case ttl > MaxTTL:
+		return fmt.Errorf("%w: ttl %s is above the maximum of %s; give a shorter one and renew it", ErrInvalid, ttl, MaxTTL)
+	}
+	return nil
+}
+
+// ValidToken refuses a fencing token outside 1 to 2^53 (K-1.6).
+func ValidToken(token Token) error {
+	switch {
+	case token < 1:
+		return fmt.Errorf("%w: token %d is below 1; give the token that acquire printed", ErrInvalid, token)
+	case token > MaxToken:
+		return fmt.Errorf("%w: token %d is above 2^53 = %d; no grant has it, give the token that acquire printed", ErrInvalid, token, MaxToken)
+	}
+	return nil
+}
+
+// ParseToken reads a fencing token as acquire prints it: decimal digits and
+// nothing else. The error wraps [ErrInvalid].
+func ParseToken(text string) (Token, error) {
+	if text == "" || strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' }) >= 0 {
+		return 0, fmt.Errorf("%w: token %s is not a decimal number; give the token that acquire printed", ErrInvalid, shown(text))
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: token %s is above 2^53 = %d; no grant has it, give the token that acquire printed", ErrInvalid, shown(text), MaxToken)
+	}
+	return Token(n), ValidToken(Token(n))
+}
+
+func validName(what, s string) error {
+	if err := validText(what, s, MaxKeyBytes, ""); err != nil {
+		return err
+	}
+	if strings.IndexFunc(s, visible) < 0 {
+		return fmt.Errorf("%w: %s %s is blank; give one that can be seen", ErrInvalid, what, shown(s))
+	}
+	return nil
+}
+
+func validText(what, s string, limit int, allowed string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("%w: %s is empty; give one", ErrInvalid, what)
+	case len(s) > limit:
+		return fmt.Errorf("%w: %s %s is %d bytes long; shorten it to %d", ErrInvalid, what, shown(s), len(s), limit)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%w: %s %s is not UTF-8; re-encode it", ErrInvalid, what, shown(s))
+	}
+	for i, r := range s {
+		if unicode.IsControl(r) && !strings.ContainsRune(allowed, r) {
+			return fmt.Errorf("%w: %s %s has the control character U+%04X at byte %d; remove it", ErrInvalid, what, shown(s), r, i)
+		}
+	}
+	return nil
+}
+
+// visible tells whether a reader would see anything of r.
+func visible(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
+
+// shown quotes a refused value for a message: escaped, so that it cannot play
+// with the terminal, and shortened, so that it cannot flood it.
+func shown(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return strconv.Quote(s)
+	}
+	cut := most
+	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strconv.Quote(s[:cut]) + "…"
+}

@@ -1,0 +1,1 @@
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'lock_entry'::regclass AND NOT tgisinternal;

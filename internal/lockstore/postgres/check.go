@@ -172,7 +172,10 @@ func checkSequence(ctx context.Context, conn *pgx.Conn) error {
 
 // checkGate asks the gate what the next grant would be told (K-7.4, K-7.6).
 func checkGate(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, checkGateQuery)
+	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, checkGateQuery)
+		return err
+	})
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate" {
 		return &lockstore.GrantsClosedError{Reason: pgErr.Message, Hint: pgErr.Hint}

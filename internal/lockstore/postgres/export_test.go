@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"io/fs"
+	"strings"
+)
+
+// Queries returns every statement of the package by name, as it is sent.
+func Queries() map[string]string {
+	return map[string]string{
+		"acquire": acquireQuery, "renew": renewQuery, "release": releaseQuery, "heartbeat": heartbeatQuery,
+		"create_session": createSessionQuery, "lock_session": lockSessionQuery, "lapsed_sessions": lapsedSessionsQuery,
+		"lock_entries_of_sessions": lockEntriesQuery, "delete_sessions": deleteSessionsQuery, "extend_journal": extendJournalQuery,
+		"list_entries": listEntriesQuery, "list_sessions": listSessionsQuery, "blockers": blockersQuery,
+		"revoke": revokeQuery, "list_revocations": listRevocationsQuery,
+		"check_triggers": checkTriggersQuery, "check_sequence": checkSequenceQuery, "check_gate": checkGateQuery,
+	}
+}
+
+// QueryFiles returns the text of each file in queries/ by name.
+func QueryFiles() (map[string]string, error) {
+	files := make(map[string]string)
+	names, err := fs.Glob(queryFiles, "queries/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := queryFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files[strings.TrimSuffix(strings.TrimPrefix(name, "queries/"), ".sql")] = string(text)
+	}
+	return files, nil
+}

@@ -6,5 +6,5 @@ import "embed"
 
 // FS holds the locations lockdb, paydb and seed/paydb.
 //
-//go:embed lockdb/*.sql paydb/*.sql
+//go:embed lockdb/*.sql paydb/*.sql seed/paydb/*.sql
 var FS embed.FS

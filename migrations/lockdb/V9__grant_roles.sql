@@ -26,6 +26,7 @@ GRANT EXECUTE ON FUNCTION lock_grant_extend(INTEGER) TO lockapp, dlock_operator;
 -- the migration engine, not by a migration.
 DO $$
 BEGIN
+  EXECUTE format('GRANT USAGE ON SCHEMA %I TO lockapp, dlock_operator, dlock_auditor', current_schema());
   IF to_regclass('flyway_schema_history') IS NOT NULL THEN
     GRANT SELECT ON flyway_schema_history TO lockapp, dlock_operator, dlock_auditor;
   END IF;

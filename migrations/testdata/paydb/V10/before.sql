@@ -1,0 +1,1 @@
+SELECT to_regclass('payout_claim') WHERE to_regclass('payout_claim') IS NOT NULL;

@@ -23,6 +23,9 @@ var (
 	// ErrSameInstance is returned by Open: locks and money stand on one
 	// PostgreSQL instance (K-6.1).
 	ErrSameInstance = errors.New("lockdb and paydb are on the same PostgreSQL instance")
+	// ErrUnsupported is wrapped by every method that a backend does not have; its
+	// Capabilities say so beforehand.
+	ErrUnsupported = errors.New("not supported by this backend")
 	// ErrInvalid is wrapped by every refusal of an argument; nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
 )
@@ -128,3 +131,25 @@ func (e *SchemaError) Error() string {
 		return fmt.Sprintf("lockdb's schema is at version %d, newer than the %d this program knows", e.Have, e.Max)
 	}
 }
+
+// CountMovedError is returned by RevokeMany: the grants are not as many as the
+// operator saw. Nothing was changed.
+type CountMovedError struct{ Expected, Found int }
+
+func (e *CountMovedError) Error() string {
+	return fmt.Sprintf("%d grants match, not %d: the locks have moved on since", e.Found, e.Expected)
+}
+
+// WaitTimeoutError is returned by Wait: the key did not become free in time.
+type WaitTimeoutError struct {
+	Key    string
+	Waited time.Duration
+	// Last is why the last try did not succeed.
+	Last error
+}
+
+func (e *WaitTimeoutError) Error() string {
+	return fmt.Sprintf("waited %s for lock %q: %v", e.Waited.Round(time.Millisecond), e.Key, e.Last)
+}
+
+func (e *WaitTimeoutError) Unwrap() error { return e.Last }

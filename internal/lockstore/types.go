@@ -115,6 +115,13 @@ type LockOutcome struct {
 	Token Token  `json:"token,omitempty"`
 	// Presented is the token the operator saw.
 	Presented Token `json:"presented_token"`
+	// Session is the holder's session; SessionEnded tells that it was ended, and
+	// AlsoRevoked are the session's other grants, which went with it.
+	Session      SessionID     `json:"session_id,omitempty"`
+	SessionEnded bool          `json:"session_ended,omitempty"`
+	AlsoRevoked  []LockOutcome `json:"also_revoked,omitempty"`
+	// Fence is the token drawn for FenceAccounts, 0 for none (K-3.2).
+	Fence Token `json:"fence,omitempty"`
 }
 
 // Revocation is one row of the audit table.
@@ -128,6 +135,52 @@ type Revocation struct {
 	RevokedAt     Time   `json:"revoked_at"`
 	LoginRole     string `json:"login_role"`
 	ClientAddress string `json:"client_address,omitempty"`
+}
+
+// OperatorRecord is one link of the operator log (K-7.7).
+type OperatorRecord struct {
+	ID            int64           `json:"id"`
+	LoggedAt      Time            `json:"logged_at"`
+	Action        string          `json:"action"`
+	Operator      string          `json:"operator"`
+	Reason        string          `json:"reason"`
+	Token         Token           `json:"token,omitempty"`
+	Details       json.RawMessage `json:"details"`
+	LoginRole     string          `json:"login_role"`
+	ClientAddress string          `json:"client_address,omitempty"`
+}
+
+// ActionFenceAccount is the operator log's action of a revoke that drew a fence.
+const ActionFenceAccount = "fence_account"
+
+// GrantRecord is what the journal knows of one token (K-11).
+type GrantRecord struct {
+	Key       string    `json:"key"`
+	Token     Token     `json:"token"`
+	Owner     string    `json:"owner"`
+	Session   SessionID `json:"session_id"`
+	GrantedAt Time      `json:"granted_at"`
+	EndedAt   Time      `json:"ended_at,omitzero"`
+	// Ended says how: released, expired, taken_over, re_entered, revoked, reaped
+	// or voided; empty while the grant stands.
+	Ended string `json:"ended,omitempty"`
+}
+
+// AuditReport is what VerifyAudit found.
+type AuditReport struct {
+	Revocations int64          `json:"revocations"`
+	Records     int64          `json:"operator_records"`
+	Findings    []AuditFinding `json:"findings"`
+}
+
+// AuditFinding is one sign that the audit is not what was written.
+type AuditFinding struct {
+	// ID is stable: chain_broken, chain_gap, revocation_missing,
+	// revocation_unexplained, guard_off.
+	ID string `json:"id"`
+	// Where names the first row concerned; What says what is wrong with it.
+	Where string `json:"where"`
+	What  string `json:"what"`
 }
 
 // Time is a database timestamp, in UTC. PostgreSQL's infinity, which a row

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -68,75 +67,4 @@ func (s *Store) entries(ctx context.Context, doing, key string, filter lockstore
 		return nil, err
 	}
 	return entries, nil
-}
-
-// Revoke deletes the grant the operator saw, with its audit row, or neither.
-func (s *Store) Revoke(ctx context.Context, params lockstore.RevokeParams) (lockstore.LockOutcome, error) {
-	if err := errors.Join(lockstore.LookupKey(params.Key), lockstore.ValidToken(params.Token),
-		lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason)); err != nil {
-		return lockstore.LockOutcome{}, err
-	}
-	outcome := lockstore.LockOutcome{Key: params.Key, Presented: params.Token}
-	args := []any{params.Key, params.Token, params.Operator, params.Reason}
-	err := s.change(ctx, fmt.Sprintf("revoke lock %q", params.Key), params.Key, revokeQuery, args, func(rows pgx.Rows) error {
-		return scanRows(rows, func() error {
-			return rows.Scan(&outcome.Outcome, &outcome.AuditID, &outcome.Owner, &outcome.Token)
-		})
-	})
-	if err != nil {
-		return lockstore.LockOutcome{}, err
-	}
-	if outcome.Outcome == lockstore.NotHeld {
-		return s.lookAgain(ctx, outcome)
-	}
-	return outcome, nil
-}
-
-// lookAgain reads the key in a new statement: while the first one waited, the
-// grant may have been deleted and another inserted, which it could not see. A
-// row there was granted since the operator looked (K-3.1).
-func (s *Store) lookAgain(ctx context.Context, outcome lockstore.LockOutcome) (lockstore.LockOutcome, error) {
-	entry, err := s.Show(ctx, outcome.Key)
-	if errors.Is(err, lockstore.ErrNotFound) {
-		return outcome, nil
-	}
-	if err != nil {
-		return lockstore.LockOutcome{}, err
-	}
-	outcome.Outcome, outcome.Owner, outcome.Token = lockstore.TokenMoved, entry.Owner, entry.Token
-	return outcome, nil
-}
-
-// Revocations lists audit rows, newest first.
-func (s *Store) Revocations(ctx context.Context, filter lockstore.RevocationFilter) ([]lockstore.Revocation, error) {
-	return s.revocations(ctx, nil, filter)
-}
-
-// Revocation returns one audit row, or ErrNotFound.
-func (s *Store) Revocation(ctx context.Context, id int64) (lockstore.Revocation, error) {
-	found, err := s.revocations(ctx, &id, lockstore.RevocationFilter{})
-	if err != nil {
-		return lockstore.Revocation{}, err
-	}
-	if len(found) == 0 {
-		return lockstore.Revocation{}, fmt.Errorf("audit row %d: %w", id, lockstore.ErrNotFound)
-	}
-	return found[0], nil
-}
-
-func (s *Store) revocations(ctx context.Context, id *int64, filter lockstore.RevocationFilter) ([]lockstore.Revocation, error) {
-	found := []lockstore.Revocation{}
-	args := []any{id, null(filter.Key), null(filter.Operator), null(filter.Limit)}
-	err := s.read(ctx, "list revocations", listRevocationsQuery, args, func(rows pgx.Rows) error {
-		return scanRows(rows, func() error {
-			var r lockstore.Revocation
-			err := rows.Scan(&r.ID, &r.Key, &r.PrevOwner, &r.PrevToken, &r.Operator, &r.Reason, timeTo(&r.RevokedAt), &r.LoginRole, &r.ClientAddress)
-			found = append(found, r)
-			return err
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
 }

@@ -13,6 +13,10 @@ func Queries() map[string]string {
 		"lock_entries_of_sessions": lockEntriesQuery, "delete_sessions": deleteSessionsQuery, "extend_journal": extendJournalQuery,
 		"list_entries": listEntriesQuery, "list_sessions": listSessionsQuery, "blockers": blockersQuery,
 		"revoke": revokeQuery, "list_revocations": listRevocationsQuery,
+		"lock_live_sessions": lockLiveSessionsQuery, "release_many": releaseManyQuery, "lock_entries": selectEntriesQuery,
+		"revoke_many": revokeManyQuery, "prune": pruneQuery, "entry_session": entrySessionQuery, "lock_key": lockKeyQuery,
+		"log_operator_action": logActionQuery, "list_operator_log": listOperatorLogQuery, "grant_history": grantHistoryQuery,
+		"verify_chain": verifyChainQuery, "verify_revocations": verifyRevocationsQuery, "verify_guards": verifyGuardsQuery, "count_audit": countAuditQuery,
 		"check_triggers": checkTriggersQuery, "check_sequence": checkSequenceQuery, "check_gate": checkGateQuery,
 	}
 }

@@ -22,7 +22,7 @@ import (
 func TestTokensRiseInGrantOrder(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {
-		const clients, grants = 8, 1200
+		const clients, grants = 8, 600
 		tokens := contend(t, b, clients, grants)
 		if violations, first := disorder(tokens); violations > 0 {
 			t.Errorf("%d of %d grants are out of order, first %s", violations, len(tokens), first)

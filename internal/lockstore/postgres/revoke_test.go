@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
@@ -31,7 +32,7 @@ func TestRevokeOutcomes(t *testing.T) {
 		current := b.acquire(t, "k", "alice", alice, time.Hour)
 
 		moved, err := b.revoke(t.Context(), "k", seen.Token)
-		if want := (lockstore.LockOutcome{Outcome: lockstore.TokenMoved, Key: "k", Owner: "alice", Token: current.Token, Presented: seen.Token}); err != nil || moved != want {
+		if want := (lockstore.LockOutcome{Outcome: lockstore.TokenMoved, Key: "k", Owner: "alice", Token: current.Token, Presented: seen.Token}); err != nil || !cmp.Equal(moved, want) {
 			t.Errorf("an older token: %+v, %v, want %+v", moved, err, want)
 		}
 		revoked, err := b.revoke(t.Context(), "k", current.Token)

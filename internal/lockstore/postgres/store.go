@@ -58,6 +58,11 @@ type Store struct {
 
 var _ lockstore.Store = (*Store)(nil)
 
+// Capabilities declares what this backend is: the reference of the others.
+func (s *Store) Capabilities() lockstore.Capabilities {
+	return lockstore.Capabilities{Backend: "postgres", Sessions: true, GlobalTokens: true, OwnTTL: true, Batches: true, Journal: true}
+}
+
 // Open connects to lockdb and checks what the purpose requires. It returns
 // *lockstore.UnreachableError, lockstore.ErrNotPrimary, ErrSameInstance,
 // *UnsafeError, *GrantsClosedError or *SchemaError.

@@ -114,22 +114,44 @@ func rollback(ctx context.Context, conn *pgx.Conn) {
 }
 
 // transaction runs a change of several statements. fn must not show anything
-// to anybody before transaction has returned nil.
+// to anybody before transaction has returned nil. What fails before COMMIT is
+// sent was not done, whatever became of the connection.
 func (s *Store) transaction(ctx context.Context, doing, key string, fn func(pgx.Tx) error) error {
 	conn, err := s.acquireConn(ctx, doing)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
+	committing := false
 	_, err = retryDeadlock(ctx, func() error {
-		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, settings, s.lockTimeout); err != nil {
-				return err
-			}
-			return fn(tx)
-		})
+		committing = false
+		return s.steps(ctx, conn.Conn(), fn, &committing)
 	})
-	return s.classify(ctx, conn.Conn(), doing, key, err)
+	if _, refused := errors.AsType[*pgconn.PgError](err); err == nil || refused || committing {
+		return s.classify(ctx, conn.Conn(), doing, key, err)
+	}
+	if conn.Conn().IsClosed() {
+		return &lockstore.UnreachableError{Doing: doing, Err: err}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+func (s *Store) steps(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error, committing *bool) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return err
+	}
+	if _, err = tx.Exec(ctx, settings, s.lockTimeout); err == nil {
+		err = fn(tx)
+	}
+	if err != nil {
+		if !conn.IsClosed() {
+			rollback(ctx, conn)
+		}
+		return err
+	}
+	*committing = true
+	return tx.Commit(ctx)
 }
 
 // retryDeadlock repeats op after 40P01 only: PostgreSQL rolled it back whole.

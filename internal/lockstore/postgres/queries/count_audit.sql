@@ -1,0 +1,1 @@
+SELECT (SELECT count(*) FROM lock_revocation), (SELECT count(*) FROM operator_log);

@@ -1,0 +1,1 @@
+SELECT session_id FROM lock_entry WHERE lock_key = :key;

@@ -1,0 +1,173 @@
+package devenv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
+	"github.com/dlockctl/dlockctl/internal/instance"
+)
+
+// superuser is used by this package alone, through the socket; it has no password.
+const superuser = "dlock_super"
+
+const dsnFile = "dsn"
+
+func (p *postgres) superConfig(database string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig("sslmode=disable connect_timeout=10")
+	if err != nil {
+		return nil, fmt.Errorf("prepare a connection: %w", err)
+	}
+	// Nothing of the caller's PG… variables may lead elsewhere.
+	config.Host, config.Port, config.User, config.Database = p.rec.SocketDir, uint16(p.rec.Port), superuser, database
+	config.Password, config.TLSConfig, config.Fallbacks, config.ValidateConnect = "", nil, nil, nil
+	config.RuntimeParams = map[string]string{"application_name": "dlockctl dev"}
+	return config, nil
+}
+
+// as runs fn on a connection of the superuser.
+func (p *postgres) as(ctx context.Context, database string, fn func(*pgx.Conn) error) (err error) {
+	config, err := p.superConfig(database)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", p.name, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	return fn(conn)
+}
+
+// identify makes sure that who answers on the socket is the recorded instance, and records a new one.
+func (p *postgres) identify(ctx context.Context) error {
+	return p.as(ctx, "postgres", func(conn *pgx.Conn) error {
+		facts, err := instance.Read(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if p.rec.SystemIdentifier == 0 {
+			p.rec.SystemIdentifier = facts.SystemIdentifier
+			return p.save(p.dir)
+		}
+		if p.rec.SystemIdentifier != facts.SystemIdentifier {
+			return fmt.Errorf("the server on %s has the system identifier %d, not %d as recorded; somebody exchanged its data folder",
+				p.rec.SocketDir, facts.SystemIdentifier, p.rec.SystemIdentifier)
+		}
+		return nil
+	})
+}
+
+// provision makes the database, the group roles and the login. Each step may be repeated.
+func (p *postgres) provision(ctx context.Context) error {
+	password, err := p.writeDSN()
+	if err != nil {
+		return err
+	}
+	err = p.as(ctx, "postgres", func(conn *pgx.Conn) error {
+		var there bool
+		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", p.name).Scan(&there); err != nil {
+			return fmt.Errorf("look for the database: %w", err)
+		}
+		if there {
+			return nil
+		}
+		p.env.progress("%s: creating the database", p.name)
+		if _, err := conn.Exec(ctx, "CREATE DATABASE "+p.name); err != nil {
+			return fmt.Errorf("create the database: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return p.as(ctx, p.name, func(conn *pgx.Conn) error {
+		if _, err := instance.EnsureRoles(ctx, conn); err != nil {
+			return err
+		}
+		// Off: a statement that fails must not carry the password into the server's log.
+		script := "SET log_min_error_statement = panic; SET log_min_duration_statement = -1; SET log_statement = none;" +
+			fmt.Sprintf("ALTER DATABASE %s OWNER TO %s;", p.name, instance.OwnerRole) +
+			fmt.Sprintf("GRANT USAGE, CREATE ON SCHEMA public TO %s;", instance.OwnerRole) +
+			fmt.Sprintf("DO $$ BEGIN IF to_regrole('%[1]s') IS NULL THEN CREATE ROLE %[1]s; END IF; END $$;", Login) +
+			fmt.Sprintf("ALTER ROLE %s LOGIN PASSWORD '%s';", Login, password) +
+			// An open transaction that acquired blocks its key past its TTL: K-2.11.
+			fmt.Sprintf("ALTER ROLE %s SET idle_in_transaction_session_timeout = '60s';", Login)
+		for _, role := range instance.Roles() {
+			script += fmt.Sprintf("GRANT %s TO %s;", role, Login)
+		}
+		if _, err := conn.PgConn().Exec(ctx, script).ReadAll(); err != nil {
+			return fmt.Errorf("create the login %s: %w", Login, err)
+		}
+		return nil
+	})
+}
+
+// writeDSN writes the DSN file for the present port and returns the password, a new one when there was none.
+func (p *postgres) writeDSN() (password string, err error) {
+	if old, err := p.readDSN(); err == nil {
+		if u, err := url.Parse(old); err == nil {
+			password, _ = u.User.Password()
+		}
+	}
+	// Only what we made ourselves goes into a statement.
+	if password == "" || strings.Trim(password, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		password = rand.Text()
+	}
+	dsn := url.URL{
+		Scheme: "postgres", User: url.UserPassword(Login, password), Host: "127.0.0.1:" + strconv.Itoa(p.rec.Port),
+		Path: "/" + p.name, RawQuery: "sslmode=disable",
+	}
+	if err := cluster.WriteFile(p.dsnPath(), []byte(dsn.String()+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write the DSN file: %w", err)
+	}
+	return password, nil
+}
+
+func (p *postgres) dsnPath() string { return filepath.Join(p.dir, dsnFile) }
+
+func (p *postgres) readDSN() (string, error) {
+	raw, err := os.ReadFile(p.dsnPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s is not set up in %s; run `dlockctl dev up`", p.name, p.env.dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the DSN file: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
+// status looks at an instance without changing it.
+func (p *postgres) status(ctx context.Context) (InstanceStatus, error) {
+	there, err := p.load()
+	if err != nil || !there {
+		return InstanceStatus{Name: p.name, State: Absent}, err
+	}
+	c := p.cluster()
+	s := InstanceStatus{
+		Name: p.name, State: Stopped, Version: p.rec.Version, Port: p.rec.Port, DataDir: c.Data(), SocketDir: p.rec.SocketDir,
+		DSNFile: p.dsnPath(), LogFile: c.LogFile(), PGBin: p.rec.Bin, SystemIdentifier: p.rec.SystemIdentifier,
+	}
+	server, running, err := c.Running(ctx)
+	if err != nil || !running {
+		return s, err
+	}
+	s.State, s.PID = Starting, server.PID
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if p.identify(ctx) == nil {
+		s.State = Running
+	}
+	return s, nil
+}

@@ -1,0 +1,75 @@
+package pgtest
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
+)
+
+// Single is a private instance that waits for the disk (fsync on) and may be crashed.
+type Single struct {
+	Server
+	cluster cluster.Cluster
+	child   *cluster.Child
+}
+
+// Crashable starts a private instance; it is stopped when the test ends.
+func Crashable(t testing.TB, majorVersion int) *Single {
+	t.Helper()
+	if _, err := enter(majorVersion); err != nil {
+		t.Fatal(err)
+	}
+	c, err := newCluster(t.Context(), majorVersion, singleName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, child, err := boot(t.Context(), c, "single", majorVersion, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Single{Server: server, cluster: c, child: child}
+	t.Cleanup(func() {
+		if err := s.child.Stop(cluster.Immediate); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// singleName tells the private instances of a process apart.
+func singleName() string {
+	process.Lock()
+	defer process.Unlock()
+	process.singles++
+	return "single" + strconv.Itoa(process.singles) + "-"
+}
+
+// Crash stops the server at once (immediate shutdown): no checkpoint, sessions are cut.
+func (s *Single) Crash(t testing.TB) {
+	t.Helper()
+	s.stop(t, cluster.Immediate)
+}
+
+// Stop shuts the server down in good order.
+func (s *Single) Stop(t testing.TB) {
+	t.Helper()
+	s.stop(t, cluster.Fast)
+}
+
+func (s *Single) stop(t testing.TB, mode cluster.Mode) {
+	t.Helper()
+	if err := s.child.Stop(mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts the stopped server again, on its port; it returns when recovery is done.
+func (s *Single) Start(t testing.TB) {
+	t.Helper()
+	child, err := s.cluster.StartChild(t.Context(), s.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.child = child
+}

@@ -1,0 +1,107 @@
+# Every target that a person calls carries a `## text`; `make help` prints them.
+.DEFAULT_GOAL := help
+SHELL         := bash
+.SHELLFLAGS   := -euo pipefail -c
+
+# The toolchain on the machine is the one that is tested; no other is fetched
+# behind the developer's back.
+export GOTOOLCHAIN := local
+
+# Two cores are what the checks are sized for.
+TEST_FLAGS ?= -race -p 2 -timeout 8m
+PACKAGES   ?= ./...
+
+BIN           := $(CURDIR)/.bin
+GOLANGCI      := $(BIN)/golangci-lint
+GOLANGCI_V    := 2.15.0
+GORELEASER    := $(BIN)/goreleaser
+GORELEASER_V  := 2.15.1
+GOVULNCHECK_V := 1.9.0
+# The vulnerability database as a Go module, so that no other host is asked.
+VULNDB_V      := v0.0.0-20261105234957-e22db6528018
+
+##@ Use
+
+.PHONY: build
+build: ## Build ./dlockctl
+	CGO_ENABLED=0 go build -trimpath -o dlockctl ./cmd/dlockctl
+
+.PHONY: demo
+demo: ## Play the whole story on two real PostgreSQL instances
+	go run ./cmd/dlockctl demo
+
+##@ Check
+
+.PHONY: test
+test: ## Run every test, on PostgreSQL 16 and 15, with the race detector
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test $(TEST_FLAGS) $(PACKAGES)
+
+.PHONY: lint
+lint: lint-tool ## Run golangci-lint and check the formatting
+	$(GOLANGCI) config verify
+	$(GOLANGCI) run
+	$(GOLANGCI) fmt --diff
+
+.PHONY: lint-fix
+lint-fix: lint-tool ## Format the code as the linter wants it
+	$(GOLANGCI) fmt
+
+.PHONY: cross
+cross: ## Compile for every system that is released
+	for os in linux darwin windows; do \
+	  CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./... || exit; \
+	done
+
+.PHONY: flyway
+flyway: flyway-tool ## Take turns with a real Flyway on one database
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags flyway -timeout 8m ./test/flyway/
+
+.PHONY: clauses
+clauses: ## Print clause, test and mutation; fail for a clause without both
+	go run ./internal/tools/clauses
+
+.PHONY: verify
+verify: ## Fail when a generated page is not what the tree says
+	go run ./internal/tools/clauses -verify
+
+.PHONY: generate
+generate: ## Write the generated pages again
+	go run ./internal/tools/clauses -write
+
+.PHONY: vuln
+vuln: ## Look the modules up in the Go vulnerability database (optional)
+	GOBIN=$(BIN) go install golang.org/x/vuln/cmd/govulncheck@v$(GOVULNCHECK_V)
+	GOBIN=$(BIN) go install golang.org/x/vulndb/cmd/indexdb@$(VULNDB_V)
+	osv="$$(go mod download -json golang.org/x/vulndb@$(VULNDB_V) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/data/osv"; \
+	$(BIN)/indexdb -vulns "$$osv" -out $(BIN)/vulndb
+	$(BIN)/govulncheck -db file://$(BIN)/vulndb ./...
+
+.PHONY: release-check
+release-check: ## Check .goreleaser.yaml (builds goreleaser once, about 3 minutes)
+	@if [ "$$($(GORELEASER) --version 2>/dev/null | sed -n 's/^GitVersion: *v\{0,1\}//p')" != "$(GORELEASER_V)" ]; then \
+	  GOBIN=$(BIN) go install github.com/goreleaser/goreleaser/v2@v$(GORELEASER_V); \
+	fi
+	$(GORELEASER) check
+
+##@ Tools
+
+.PHONY: lint-tool
+lint-tool: ## Build the pinned golangci-lint into .bin when it is not there
+	@if [ "$$($(GOLANGCI) version --short 2>/dev/null)" != "$(GOLANGCI_V)" ]; then \
+	  echo "building golangci-lint $(GOLANGCI_V) (about two minutes, once)"; \
+	  GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(GOLANGCI_V); \
+	fi
+
+.PHONY: flyway-tool
+flyway-tool: ## Fetch and build the Flyway peer with Maven
+	cd test/flyway && mvn -q -B package
+
+.PHONY: clean
+clean: ## Remove what make built
+	rm -rf $(BIN) dist dlockctl test/flyway/target
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

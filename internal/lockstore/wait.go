@@ -84,7 +84,7 @@ func (w *waiter) sleep(ctx context.Context, pause time.Duration, last error) err
 	if err := w.keepAlive(ctx); err != nil {
 		return err
 	}
-	pause = pause/2 + rand.N(pause) // 0.5 to 1.5 of it: no herd
+	pause = pause/2 + rand.N(pause) //nolint:gosec // G404: 0.5 to 1.5 of it, against a herd; nobody gains by guessing it
 	if held, ok := errors.AsType[*HeldError](last); ok {
 		if held.Remaining > 0 {
 			pause = min(pause, held.Remaining)

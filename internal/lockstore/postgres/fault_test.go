@@ -32,21 +32,22 @@ func newProxy(t *testing.T, server string) *proxy {
 	}
 	p := &proxy{listener: listener, server: server}
 	done := make(chan struct{})
+	ctx := t.Context()
 	go func() {
 		defer close(done)
-		p.serve()
+		p.serve(ctx)
 	}()
 	t.Cleanup(func() { _ = listener.Close(); <-done })
 	return p
 }
 
-func (p *proxy) serve() {
+func (p *proxy) serve(ctx context.Context) {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return // closed at the end of the test
 		}
-		server, err := net.Dial("tcp", p.server)
+		server, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.server)
 		if err != nil {
 			_ = client.Close()
 			continue

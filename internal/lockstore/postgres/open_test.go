@@ -68,8 +68,10 @@ func TestClosedGate(t *testing.T) {
 		alice := b.session(t, "alice")
 		grant := b.acquire(t, "k", "alice", alice, time.Hour)
 		for _, tt := range []struct{ shut, open, says, hint string }{
-			{`UPDATE lock_gate SET closed_by = 'erin', closed_at = now(), closed_reason = 'restore drill'`,
-				`UPDATE lock_gate SET closed_by = NULL, closed_at = NULL, closed_reason = NULL`, "restore drill", "dlockctl thaw"},
+			{
+				`UPDATE lock_gate SET closed_by = 'erin', closed_at = now(), closed_reason = 'restore drill'`,
+				`UPDATE lock_gate SET closed_by = NULL, closed_at = NULL, closed_reason = NULL`, "restore drill", "dlockctl thaw",
+			},
 			{`UPDATE lock_gate SET timeline_id = timeline_id - 1`, `UPDATE lock_gate SET timeline_id = timeline_id + 1`, "restored, promoted or copied", "dlockctl restore plan"},
 			{`UPDATE lock_gate SET system_identifier = system_identifier - 1`, `UPDATE lock_gate SET system_identifier = system_identifier + 1`, "restored", "dlockctl restore plan"},
 		} {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -21,7 +22,7 @@ type timeScanner lockstore.Time
 func (t *timeScanner) ScanTimestamptz(v pgtype.Timestamptz) error {
 	*t = timeScanner{Time: v.Time.UTC(), Infinite: v.InfinityModifier == pgtype.Infinity}
 	if v.InfinityModifier == pgtype.NegativeInfinity {
-		return fmt.Errorf("read a timestamp: -infinity")
+		return errors.New("read a timestamp: -infinity")
 	}
 	return nil
 }

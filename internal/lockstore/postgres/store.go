@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,7 +70,7 @@ func (s *Store) Capabilities() lockstore.Capabilities {
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prepare the connections to lockdb: %w", err)
 	}
 	config.ConnConfig = prepare(opts.Config)
 	if opts.MaxConns > 0 {

@@ -139,7 +139,7 @@ func (s *Store) transaction(ctx context.Context, doing, key string, fn func(pgx.
 func (s *Store) steps(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error, committing *bool) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
-		return err
+		return fmt.Errorf("begin: %w", err)
 	}
 	if _, err = tx.Exec(ctx, settings, s.lockTimeout); err == nil {
 		err = fn(tx)

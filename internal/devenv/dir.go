@@ -124,10 +124,10 @@ func (e *Env) checkOwner() error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder (a link is not followed); choose another state folder with DLOCKCTL_STATE_DIR", e.dir)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if ok && int(stat.Uid) != os.Geteuid() {
+	owner, ok := cluster.OwnerOf(info)
+	if ok && int(owner) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to user id %d, not to you (%d); choose a state folder of your own with DLOCKCTL_STATE_DIR",
-			e.dir, stat.Uid, os.Geteuid())
+			e.dir, owner, os.Geteuid())
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("%s may be written by others (mode %04o); run chmod go-w on it or choose another state folder",

@@ -36,7 +36,7 @@ func download(ctx context.Context, config embeddedpostgres.Config, into, cache s
 	}
 	server := embeddedpostgres.NewDatabase(config.
 		Version(embeddedpostgres.V16).
-		Port(uint32(port)).
+		Port(uint32(port)). //nolint:gosec // G115: FreePort stays below 65536
 		Username("pg_not_to_be_started").
 		BinariesPath(into).
 		CachePath(cache).
@@ -72,7 +72,8 @@ func (e *Env) fetchBinaries(ctx context.Context, seen string) (binaries, error) 
 	if err := e.opts.Fetch(ctx, into, filepath.Join(e.dir, "download")); err != nil {
 		return fail(err)
 	}
-	if err := os.Chmod(into, 0o755); err != nil { // the library leaves 0700, and the servers' user must enter
+	// The library leaves 0700, and the servers' user must enter.
+	if err := os.Chmod(into, 0o755); err != nil { //nolint:gosec // G302: programs, no secrets
 		return fail(err)
 	}
 	dir := filepath.Join(into, "bin")

@@ -85,14 +85,8 @@ func (p *postgres) up(ctx context.Context, find func() (binaries, error)) error 
 			return err
 		}
 	}
-	running, err := p.settle(ctx)
-	if err != nil {
+	if err := p.run(ctx, find); err != nil {
 		return err
-	}
-	if !running {
-		if err := p.start(ctx, find); err != nil {
-			return err
-		}
 	}
 	if err := p.identify(ctx); err != nil {
 		return err
@@ -100,18 +94,39 @@ func (p *postgres) up(ctx context.Context, find func() (binaries, error)) error 
 	return p.provision(ctx)
 }
 
+// run makes sure that the server runs and that the record says where it listens.
+func (p *postgres) run(ctx context.Context, find func() (binaries, error)) error {
+	server, running, err := p.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if !running {
+		startErr := p.start(ctx, find)
+		// A pg_ctl that a killed command left behind may have been faster; PostgreSQL lets in only one of the two.
+		server, running, err = p.settle(ctx)
+		if err != nil || !running {
+			return errors.Join(startErr, err)
+		}
+	}
+	if p.rec.Port == server.Port && p.rec.SocketDir == server.SocketDir {
+		return nil
+	}
+	p.rec.Port, p.rec.SocketDir = server.Port, server.SocketDir
+	return p.save(p.dir)
+}
+
 // settle waits until a server that another command left starting or stopping is up or gone.
-func (p *postgres) settle(ctx context.Context) (running bool, err error) {
+func (p *postgres) settle(ctx context.Context) (server cluster.Postmaster, running bool, err error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		server, running, err := p.cluster().Running(ctx)
 		if err != nil || !running || server.Ready {
-			return running, err
+			return server, running, err
 		}
 		select {
 		case <-ctx.Done():
-			return false, fmt.Errorf("wait for process %d, which neither serves nor ends (see %s): %w",
+			return server, running, fmt.Errorf("wait for process %d, which neither serves nor ends (see %s): %w",
 				server.PID, p.cluster().LogFile(), context.Cause(ctx))
 		case <-tick.C:
 		}
@@ -289,8 +304,8 @@ func (p *postgres) ownsSocketDir() bool {
 	if err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
 		return false
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stat.Uid == p.env.account.EffectiveUID()
+	owner, ok := cluster.OwnerOf(info)
+	return ok && owner == p.env.account.EffectiveUID()
 }
 
 // configure writes the server's configuration. The superuser comes in through the socket alone, and only the

@@ -30,7 +30,8 @@ func (p *postgres) superConfig(database string) (*pgx.ConnConfig, error) {
 		return nil, fmt.Errorf("prepare a connection: %w", err)
 	}
 	// Nothing of the caller's PG… variables may lead elsewhere.
-	config.Host, config.Port, config.User, config.Database = p.rec.SocketDir, uint16(p.rec.Port), superuser, database
+	config.Host, config.User, config.Database = p.rec.SocketDir, superuser, database
+	config.Port = uint16(p.rec.Port) //nolint:gosec // G115: FreePort stays below 65536
 	config.Password, config.TLSConfig, config.Fallbacks, config.ValidateConnect = "", nil, nil, nil
 	config.RuntimeParams = map[string]string{"application_name": "dlockctl dev"}
 	return config, nil

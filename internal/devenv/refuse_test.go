@@ -125,7 +125,6 @@ func TestStateFolder(t *testing.T) {
 
 // Two users of one machine, each with an environment of their own at the same time; neither gets into the other's.
 //
-// Clauses: K-12.1
 // Mutation: write the DSN file with 0644; let checkOwner return nil; `trust` in configure.
 func TestTwoUsersDoNotCollide(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package devenv_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dlockctl/dlockctl/internal/devenv"
+	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 )
 
 // kill -9 of dlockctl at every step of up: the next up completes what is there.
@@ -23,13 +25,26 @@ func TestUpSurvivesKillOfDlockctl(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	env, _ := open(t, devenv.Options{StateDir: dir, PGBin: bin(t, 16)})
-	for _, step := range []string{"lockdb: making", "paydb: making", "lockdb: starting", "paydb: creating the database"} {
+	killAt := func(step string) {
+		t.Helper()
 		_, stderr, err := runChild(t, "", childPlan{
 			Verb: "up", DieAt: step, Opts: map[string]string{"state_dir": dir, "pg_bin": bin(t, 16)},
 		})
-		if exit, ok := err.(*exec.ExitError); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Logf("up was not killed at %q, that step being done already: %v %s", step, err, stderr)
 		}
+	}
+	// Killed between the start and what follows: the server is seen before anything is repaired.
+	killAt("lockdb: creating the database")
+	if lock := must(env.Status(t.Context())).Instances[0]; lock.State != devenv.Running || lock.Port == 0 {
+		t.Errorf("lockdb is %s on port %d after the kill", lock.State, lock.Port)
+	}
+	if err := env.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"lockdb: making", "paydb: making", "lockdb: starting"} {
+		killAt(step)
 	}
 	first := up(t, env)
 	checkSeparate(t, first.Instances[0], first.Instances[1])
@@ -46,6 +61,63 @@ func TestUpSurvivesKillOfDlockctl(t *testing.T) {
 	}
 	if again := must(env.Status(t.Context())); !cmp.Equal(first, again) {
 		t.Errorf("another process found other servers:\n%s", cmp.Diff(first, again))
+	}
+}
+
+// A pg_ctl that a killed command left behind starts the server first: that one is taken, where it listens.
+//
+// Mutation: return startErr in postgres.run; leave the record's port as it was.
+func TestRivalStart(t *testing.T) {
+	t.Parallel()
+	var env *devenv.Env
+	var rival, later cluster.Cluster
+	opts := devenv.Options{StateDir: folder(t), PGBin: bin(t, 15)}
+	opts.Progress = func(line string) {
+		if rival.Dir == "" || !strings.HasPrefix(line, "lockdb: starting") {
+			return
+		}
+		if err := rival.StartDaemon(t.Context()); err != nil {
+			t.Error(err)
+		}
+		rival, later = cluster.Cluster{}, rival
+	}
+	env, _ = open(t, opts)
+	before := up(t, env).Instances[0]
+	if err := env.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	account, err := cluster.ResolveAccount("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rival = cluster.Cluster{Bin: before.PGBin, Dir: filepath.Dir(before.DataDir), Account: account}
+	after := up(t, env).Instances[0]
+	server, running, err := later.Running(t.Context())
+	if err != nil || !running {
+		t.Fatalf("the rival's server runs = %t, %v", running, err)
+	}
+	if after.PID != server.PID || after.Port != server.Port {
+		t.Errorf("up found pid %d on port %d, the rival started pid %d on port %d", after.PID, after.Port, server.PID, server.Port)
+	}
+
+	// A server moved to another port behind our back is found there, and the DSN follows.
+	if err := env.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := must(cluster.FreePort(t.Context()))
+	conf := filepath.Join(later.Dir, "postgresql.conf")
+	text := strings.ReplaceAll(string(must(os.ReadFile(conf))), fmt.Sprintf("port = '%d'", before.Port), fmt.Sprintf("port = '%d'", elsewhere))
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := later.StartDaemon(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if moved := up(t, env).Instances[0]; moved.Port != elsewhere {
+		t.Errorf("up found port %d, the server is on %d", moved.Port, elsewhere)
+	}
+	if got := query[int](t, must(env.LockDSN()), "SELECT current_setting('port')::int"); got != elsewhere {
+		t.Errorf("the DSN leads to port %d, want %d", got, elsewhere)
 	}
 }
 
@@ -150,7 +222,7 @@ func renamePid(t *testing.T, i devenv.InstanceStatus, pid int) {
 	}
 }
 
-// Mutation: skip the PortFree test in choosePort and the loop on ErrPortTaken.
+// Mutation: skip the PortFree test in choosePort; do not save the record in start.
 func TestTakenPortIsExchanged(t *testing.T) {
 	t.Parallel()
 	env, told := open(t, devenv.Options{StateDir: folder(t), PGBin: bin(t, 15)})

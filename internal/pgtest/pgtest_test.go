@@ -63,7 +63,8 @@ func TestServersAreTwoInstances(t *testing.T) {
 	})
 }
 
-// Clauses: K-12.1
+// Each login is what its name says.
+//
 // Mutation: make the logins without IN ROLE.
 func TestLogins(t *testing.T) {
 	t.Parallel()
@@ -127,7 +128,7 @@ func sqlState(err error) string {
 // A database ends with its test, whoever is still connected.
 //
 // Mutation: take WITH (FORCE) out of CloneOf.
-func TestDatabaseEndsWithItsTest(t *testing.T) {
+func TestDatabaseEndsWithItsTest(t *testing.T) { //nolint:tparallel // looks after its subtest has ended
 	t.Parallel()
 	server := pgtest.Servers(t, 15).Pay
 	var name string

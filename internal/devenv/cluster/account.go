@@ -22,6 +22,9 @@ type Account struct {
 // ResolveAccount picks the user to run PostgreSQL as. PostgreSQL refuses to run as root, so root drops to the user
 // name, or, when name is empty, to postgres, else nobody. Anybody else runs it as themselves.
 func ResolveAccount(name string) (Account, error) {
+	if err := supported(); err != nil {
+		return Account{}, err
+	}
 	if os.Geteuid() != 0 {
 		return callerAccount(name)
 	}
@@ -86,7 +89,7 @@ func (a Account) prepare(cmd *exec.Cmd) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	if a.drop {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID, Groups: a.groups}
+		runAs(cmd, a.UID, a.GID, a.groups)
 	}
 }
 
@@ -95,12 +98,12 @@ func (a Account) EffectiveUID() uint32 {
 	if a.drop {
 		return a.UID
 	}
-	return uint32(os.Geteuid())
+	return uint32(os.Geteuid()) //nolint:gosec // G115: a user id has 32 bits and is not negative here
 }
 
 // Own gives a folder just made by the caller to the account.
 func (a Account) Own(dir string) error {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	f, err := openFolder(dir)
 	if err != nil {
 		return fmt.Errorf("open the server's folder: %w", err)
 	}

@@ -45,7 +45,8 @@ func (c Cluster) StartChild(ctx context.Context, port int) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(filepath.Join(c.Bin, "postgres"), "-D", c.Dir)
+	// The context bounds the start; the server outlives it.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(c.Bin, "postgres"), "-D", c.Dir)
 	c.Account.prepare(cmd)
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd.SysProcAttr, Immediate.signal())

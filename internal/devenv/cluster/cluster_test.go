@@ -141,7 +141,16 @@ func TestAbandonedStart(t *testing.T) {
 	if _, err := c.StartChild(ctx, port); !errors.Is(err, cause) {
 		t.Errorf("StartChild = %v, want %v", err, cause)
 	}
-	child, err := c.StartChild(t.Context(), port) // which a server left behind would not let happen
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range commands {
+		if command, err := os.ReadFile(name); err == nil && strings.Contains(string(command), c.Dir) {
+			t.Errorf("%s: %q is left of the abandoned start", name, command)
+		}
+	}
+	child, err := c.StartChild(t.Context(), port)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -37,7 +36,7 @@ func (c Cluster) StopDaemon(ctx context.Context, mode Mode) error {
 	if err != nil || !running {
 		return err
 	}
-	if err := syscall.Kill(server.PID, mode.signal()); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := signal(server.PID, mode.signal()); err != nil {
 		return fmt.Errorf("signal process %d: %w", server.PID, err)
 	}
 	tick := time.NewTicker(pollEvery)

@@ -1,13 +1,12 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // Postmaster is what a server writes into postmaster.pid of its data folder.
@@ -26,6 +25,9 @@ func ReadPostmaster(data string) (Postmaster, error) {
 	if err != nil {
 		return Postmaster{}, fmt.Errorf("read the pid file: %w", err)
 	}
+	if len(raw) == 0 { // for a moment while the server starts; after a crash in it PostgreSQL's own refusal says what to do
+		return Postmaster{}, fmt.Errorf("read the pid file: it is empty: %w", fs.ErrNotExist)
+	}
 	lines := strings.Split(string(raw), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
 	if err != nil || pid <= 0 {
@@ -43,7 +45,4 @@ func ReadPostmaster(data string) (Postmaster, error) {
 
 // Alive reports whether a process with that id exists. After a crash and a reboot it may be anybody's: ask the
 // server itself for its data folder before believing it.
-func (p Postmaster) Alive() bool {
-	err := syscall.Kill(p.PID, 0)
-	return err == nil || errors.Is(err, syscall.EPERM)
-}
+func (p Postmaster) Alive() bool { return exists(p.PID) }

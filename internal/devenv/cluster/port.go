@@ -19,7 +19,7 @@ const (
 // the server's start reports that as ErrPortTaken.
 func FreePort(ctx context.Context) (int, error) {
 	for range 200 {
-		port := firstPort + rand.IntN(lastPort-firstPort)
+		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // G404: a port is no secret
 		if PortFree(ctx, port) {
 			return port, nil
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -16,17 +15,16 @@ type Lock struct{ file *os.File }
 // Try takes the lock at path without waiting; false when somebody holds it. The file is made when it is not there.
 func Try(path string) (*Lock, bool, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 		if err != nil {
 			return nil, false, fmt.Errorf("open the lock file: %w", err)
 		}
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		locked, err := flock(f)
 		if err != nil {
-			closeErr := f.Close()
-			if errors.Is(err, syscall.EWOULDBLOCK) {
-				return nil, false, closeErr
-			}
-			return nil, false, fmt.Errorf("lock %s: %w", path, errors.Join(err, closeErr))
+			return nil, false, fmt.Errorf("lock %s: %w", path, errors.Join(err, f.Close()))
+		}
+		if !locked {
+			return nil, false, f.Close()
 		}
 		if stillNamed(f) {
 			return &Lock{file: f}, true, nil

@@ -18,14 +18,14 @@ import (
 
 // The versions of lockdb's schema that this package works with.
 const (
-	MinSchema = 9
-	MaxSchema = 9
+	MinSchema = 10
+	MaxSchema = 10
 )
 
-// guards are the triggers without which nothing is granted, as table.trigger.
+// Guards are the triggers without which nothing is granted, as table.trigger.
 // All must be ENABLE ALWAYS: a trigger that the replica role skips guards
 // nothing against an apply worker or a restore (K-1.1).
-func guards() []string {
+func Guards() []string {
 	return []string{
 		"lock_entry.lock_entry_gate",
 		"lock_entry.lock_entry_order",
@@ -59,6 +59,9 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 	checks := []func() error{func() error { return checkSchema(ctx, conn.Conn()) }}
 	if opts.Purpose >= Changing && !opts.AllowSameInstance {
 		checks = append(checks, func() error { return checkSeparate(ctx, conn.Conn(), facts, opts.PeerConfig) })
+	}
+	if opts.Purpose >= Changing {
+		checks = append(checks, func() error { return instance.CheckEnvironment(ctx, conn, "lockdb", opts.Environment) })
 	}
 	if opts.Purpose >= Granting {
 		checks = append(checks,
@@ -131,7 +134,7 @@ func checkGuards(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return fmt.Errorf("read the guards of lockdb: %w", err)
 	}
-	for _, guard := range guards() {
+	for _, guard := range Guards() {
 		if slices.Contains(enabled, guard) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
@@ -131,6 +132,45 @@ func TestOpenRefusesOneInstance(t *testing.T) {
 	if unsafe, ok := errors.AsType[*lockstore.UnsafeError](err); !ok || unsafe.Clause != "K-6.1" {
 		t.Errorf("nothing recorded: %v, want K-6.1", err)
 	}
+}
+
+// A marked database takes writes only from who names its mark; reading goes on.
+func TestOpenComparesTheEnvironment(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	owner := b.dbs.Lock.Conn(t, "t_owner")
+	if err := instance.MarkEnvironment(t.Context(), owner, "lockdb", "Prod EU"); err == nil {
+		t.Error("a mark that is hard to type was accepted")
+	}
+	for range 2 { // the same mark again changes nothing
+		if err := instance.MarkEnvironment(t.Context(), owner, "lockdb", "prod-eu"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := instance.MarkEnvironment(t.Context(), owner, "lockdb", "staging"); !isOtherEnvironment(err) {
+		t.Errorf("another mark: %v, want refused", err)
+	}
+	for _, purpose := range []postgres.Purpose{postgres.Changing, postgres.Granting} {
+		for configured, refused := range map[string]bool{"": true, "staging": true, "prod-eu": false} {
+			opts := options(t, b.dbs)
+			opts.Purpose, opts.Environment = purpose, configured
+			store, err := postgres.Open(t.Context(), opts)
+			if isOtherEnvironment(err) != refused {
+				t.Errorf("configured %q: %v", configured, err)
+			}
+			if err == nil {
+				store.Close()
+			}
+		}
+	}
+	opts := options(t, b.dbs)
+	opts.Purpose = postgres.Reading
+	open(t, opts)
+}
+
+func isOtherEnvironment(err error) bool {
+	_, ok := errors.AsType[*instance.EnvironmentError](err)
+	return ok
 }
 
 // A schema that is too old, too new or left half-way is refused by its number.

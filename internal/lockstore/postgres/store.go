@@ -43,6 +43,8 @@ type Options struct {
 	PeerConfig *pgx.ConnConfig
 	// AllowSameInstance lets locks and money stand on one instance, on a laptop.
 	AllowSameInstance bool
+	// Environment is what lockdb must be marked as, when it is marked.
+	Environment string
 	// Purpose defaults to Reading.
 	Purpose Purpose
 	// LockTimeout defaults to DefaultLockTimeout.
@@ -66,7 +68,7 @@ func (s *Store) Capabilities() lockstore.Capabilities {
 
 // Open connects to lockdb and checks what the purpose requires. It returns
 // *lockstore.UnreachableError, lockstore.ErrNotPrimary, ErrSameInstance,
-// *UnsafeError, *GrantsClosedError or *SchemaError.
+// *UnsafeError, *GrantsClosedError, *SchemaError or *instance.EnvironmentError.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {

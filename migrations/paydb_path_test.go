@@ -194,7 +194,7 @@ func TestPayRolesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil || len(tables) != 13 {
+		if err != nil || len(tables) != 14 {
 			t.Fatalf("tables %q, %v", tables, err)
 		}
 		for _, table := range tables {

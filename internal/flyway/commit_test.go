@@ -133,6 +133,9 @@ func TestFileChangesItsSession(t *testing.T) {
 				t.Errorf("row installed by %s, want dlock_owner", row)
 			}
 		}
+		if got := value[string](t, db, `SELECT column_default FROM information_schema.columns WHERE table_name = 'here'`); got != `'a\b'::text` {
+			t.Errorf("default is %s, want the string as V2 writes it, whatever V1 had set", got)
+		}
 		if got := value[string](t, db, `SELECT string_agg(schemaname || '.' || tablename || ' ' || tableowner, ', ' ORDER BY tablename)
 		FROM pg_tables WHERE tablename IN ('here', 'there')`); got != "public.here dlock_owner, public.there dlock_owner" {
 			t.Errorf("tables %s, want both in public, owned by dlock_owner", got)

@@ -194,19 +194,29 @@ func emptySchema(ctx context.Context, q Querier, schema string) (bool, error) {
 // schemas and deletions. Baseline rows stay. Schema "" means the connection's
 // current_schema. A database without a history has none.
 func Applied(ctx context.Context, q Querier, schema string) ([]Row, error) {
-	if schema == "" {
-		if err := q.QueryRow(ctx, `SELECT coalesce(current_schema(), '')`).Scan(&schema); err != nil {
-			return nil, fmt.Errorf("read current schema: %w", err)
-		}
-		if schema == "" {
-			return nil, errNoSchema
-		}
+	schema, err := schemaOf(ctx, q, schema)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := table{schema}.rows(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return fold(rows), nil
+}
+
+// schemaOf is the schema that was given, or the connection's current one.
+func schemaOf(ctx context.Context, q Querier, schema string) (string, error) {
+	if schema != "" {
+		return schema, nil
+	}
+	if err := q.QueryRow(ctx, `SELECT coalesce(current_schema(), '')`).Scan(&schema); err != nil {
+		return "", fmt.Errorf("read current schema: %w", err)
+	}
+	if schema == "" {
+		return "", errNoSchema
+	}
+	return schema, nil
 }
 
 var errNoSchema = errors.New("search_path names no schema that exists; name the schema to migrate")

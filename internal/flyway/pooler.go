@@ -51,9 +51,8 @@ func (m *Migrator) probePooler(ctx context.Context, other *pgx.Conn, first uint3
 	if err != nil {
 		return fmt.Errorf("look for a pooler: %w", err)
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // and if not, closing the connection ends it
-	borrowed, err := backendPID(ctx, tx)
-	if err != nil {
+	defer func() { _ = tx.Rollback(ctx) }()        // and if not, closing the connection ends it
+	if _, err := backendPID(ctx, tx); err != nil { // the first statement is what takes a backend
 		return err
 	}
 	last, err := backendPID(ctx, m.conn)
@@ -64,9 +63,6 @@ func (m *Migrator) probePooler(ctx context.Context, other *pgx.Conn, first uint3
 		if pid != first {
 			return &PoolerError{First: first, Second: pid}
 		}
-	}
-	if borrowed == first {
-		return &PoolerError{First: first, Second: borrowed}
 	}
 	return nil
 }

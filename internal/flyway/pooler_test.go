@@ -20,8 +20,8 @@ import (
 // out next; in session mode a pooler is harmless.
 //
 // Clauses: K-12.3
-// Mutation: return nil from refusePooler; for one order each, drop the second
-// reading or the second connection.
+// Mutation: return nil from refusePooler; for one order each, compare only the
+// second or only the last reading.
 func TestTransactionPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"last used first", "in turn", "session"} {

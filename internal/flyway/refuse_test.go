@@ -155,8 +155,7 @@ func TestUpRefusesUnmanagedSchema(t *testing.T) {
 func TestUpAcceptsAnExtension(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db pgtest.DB) {
-		var extension string
-		extension = value[string](t, db, `SELECT coalesce((SELECT name FROM pg_available_extensions
+		extension := value[string](t, db, `SELECT coalesce((SELECT name FROM pg_available_extensions
 		WHERE name IN ('pgcrypto', 'hstore', 'citext') ORDER BY name LIMIT 1), '')`)
 		if extension == "" {
 			t.Fatal("this PostgreSQL has none of the contrib extensions")
@@ -172,7 +171,7 @@ func TestUpAcceptsAnExtension(t *testing.T) {
 // without it the applied seed is, exactly as for Flyway.
 //
 // Clauses: K-9.4
-// Mutation: leave repeatables out of unresolvedState.
+// Mutation: drop StateMissing from judge.
 func TestSeedLocation(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db pgtest.DB) {

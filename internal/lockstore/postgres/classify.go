@@ -21,8 +21,10 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 	}
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
+		_, unsent := errors.AsType[pgx.ErrPreprocessingBatch](err)
 		switch {
-		case pgconn.SafeToRetry(err):
+		case unsent, pgconn.SafeToRetry(err):
+			// Describing the statements sends none of them.
 			return &lockstore.UnreachableError{Doing: doing, Err: err}
 		case errors.Is(err, pgx.ErrTxCommitRollback):
 			return fmt.Errorf("%s: %w", doing, err)

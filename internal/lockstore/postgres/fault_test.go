@@ -152,6 +152,26 @@ func warmUp(t *testing.T, store *postgres.Store, params lockstore.AcquireParams)
 	}
 }
 
+// What is cut off while the statements are still being described was never
+// sent: unreachable, and nothing to wonder about.
+//
+// Clauses: K-2.9
+// Mutation: drop the ErrPreprocessingBatch case of classify.
+func TestCutBeforeSendingIsNotUnknown(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	store, p := throughProxy(t, b)
+	session := b.session(t, "alice")
+	p.loseRequests.Store(true)
+	_, err := store.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour})
+	if _, ok := errors.AsType[*lockstore.UnreachableError](err); !ok {
+		t.Errorf("acquire cut off while described: %v, want unreachable", err)
+	}
+	if _, err := b.store.Show(t.Context(), "k"); !errors.Is(err, lockstore.ErrNotFound) {
+		t.Errorf("the key: %v, want not found", err)
+	}
+}
+
 // A request that was lost on the way is unknown as well: the store cannot tell.
 //
 // Clauses: K-2.9
@@ -161,8 +181,10 @@ func TestLostRequestIsUnknown(t *testing.T) {
 	b := setup(t, 16)
 	store, p := throughProxy(t, b)
 	session := b.session(t, "alice")
+	params := lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour}
+	warmUp(t, store, params)
 	p.loseRequests.Store(true)
-	_, err := store.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour})
+	_, err := store.Acquire(t.Context(), params)
 	if !isUnknown(err) {
 		t.Errorf("acquire with its request lost: %v, want unknown", err)
 	}

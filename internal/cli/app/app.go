@@ -1,0 +1,247 @@
+// Package app is what the verbs share: streams, configuration, the stores, the
+// printer, the exit codes and the one table from an error to what is said about
+// it. Everything expensive is opened at most once, when it is first asked for:
+// --help, version and completion read no state and open no database.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/pflag"
+
+	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/devenv"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// OpenStore opens the lock store.
+type OpenStore func(ctx context.Context, opts postgres.Options) (lockstore.Store, error)
+
+// App is one run of the program.
+type App struct {
+	Streams *ui.Streams
+
+	open  OpenStore
+	args  []string
+	flags *pflag.FlagSet
+
+	config   *config.Config
+	deadline *deadline
+	store    lockstore.Store
+	purpose  postgres.Purpose
+	warned   sync.Once
+}
+
+// New returns the app for one run with these arguments.
+func New(streams *ui.Streams, args []string) *App {
+	return &App{Streams: streams, args: args, open: openPostgres}
+}
+
+// WithStore replaces the way the lock store is opened.
+func (a *App) WithStore(open OpenStore) *App {
+	a.open = open
+	return a
+}
+
+func openPostgres(ctx context.Context, opts postgres.Options) (lockstore.Store, error) {
+	store, err := postgres.Open(ctx, opts)
+	if err != nil {
+		return nil, err // a nil *Store in the interface would not be nil
+	}
+	return store, nil
+}
+
+// Close releases what was opened.
+func (a *App) Close() {
+	if a.store != nil {
+		a.store.Close()
+	}
+}
+
+// Config returns the configuration, read once.
+func (a *App) Config() (*config.Config, error) {
+	if a.config != nil {
+		return a.config, nil
+	}
+	file, _ := a.flag("config")
+	cfg, err := config.Load(config.Sources{File: file, Env: a.Streams.Env, Flag: a.flag})
+	switch {
+	case errors.Is(err, config.ErrNoProfile):
+		return nil, err
+	case err != nil:
+		return nil, UsageError("", "%v", err)
+	}
+	// Before the command's flags are known it is good for an error message
+	// only.
+	if a.flags != nil {
+		a.config = cfg
+	}
+	return cfg, nil
+}
+
+// flag returns the value of a flag of the running command, and whether it was
+// given.
+func (a *App) flag(name string) (string, bool) {
+	if a.flags == nil {
+		return "", false
+	}
+	f := a.flags.Lookup(name)
+	if f == nil || !f.Changed {
+		return "", false
+	}
+	return f.Value.String(), true
+}
+
+// LockStore opens the lock store for a purpose, once. See [postgres.Open] for
+// its errors; they have their rows in the error table.
+func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstore.Store, error) {
+	if a.store != nil && purpose <= a.purpose {
+		return a.store, nil
+	}
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := a.LockConfig()
+	if err != nil {
+		return nil, err
+	}
+	opts := postgres.Options{Config: lock, AllowSameInstance: cfg.AllowSameInstance, Purpose: purpose, MaxConns: 1}
+	if cfg.Pay.Configured() || cfg.Embedded() {
+		if opts.PeerConfig, err = a.PayConfig(); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.AllowSameInstance {
+		a.warned.Do(func() {
+			a.Warn("allow_same_instance is set: locks and money may share one PostgreSQL instance, and one failure takes both")
+		})
+	}
+	store, err := a.open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	a.Close()
+	a.store, a.purpose = store, purpose
+	return store, nil
+}
+
+// LockConfig returns how to reach lockdb.
+func (a *App) LockConfig() (*pgx.ConnConfig, error) {
+	return a.connConfig("lock", func(c *config.Config) config.Database { return c.Lock }, (*devenv.Env).LockDSN)
+}
+
+// PayConfig returns how to reach paydb.
+func (a *App) PayConfig() (*pgx.ConnConfig, error) {
+	return a.connConfig("pay", func(c *config.Config) config.Database { return c.Pay }, (*devenv.Env).PayDSN)
+}
+
+func (a *App) connConfig(name string, pick func(*config.Config) config.Database, embedded func(*devenv.Env) (string, error)) (*pgx.ConnConfig, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	db := pick(cfg)
+	var dsn string
+	switch {
+	case db.Configured():
+		if dsn, err = db.Read(); err != nil {
+			return nil, UsageError("", "%v (from %s)", err, cfg.Origin(name+".dsn_file"))
+		}
+	case cfg.Embedded():
+		env, err := a.Dev()
+		if err != nil {
+			return nil, err
+		}
+		dsn, err = embedded(env)
+		var broken *fs.PathError
+		switch {
+		case errors.As(err, &broken) && !errors.Is(err, fs.ErrNotExist):
+			return nil, UsageError("", "%v", err)
+		case err != nil:
+			return nil, noDatabase(name)
+		}
+	default:
+		return nil, noDatabase(name)
+	}
+	parsed, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		// pgx masks what it recognises as a password in a broken string, and
+		// says itself that it cannot recognise all: so nothing of it is shown.
+		return nil, UsageError("write postgres://user@host/database or host=… dbname=… user=…; in a URL, special letters are percent-encoded",
+			"the %s database's connection string is malformed (from %s)", name, a.dsnOrigin(cfg, name))
+	}
+	return parsed, nil
+}
+
+func noDatabase(name string) *Failure {
+	upper := map[string]string{"lock": "DLOCKCTL_LOCK_DSN", "pay": "DLOCKCTL_PAY_DSN"}[name]
+	return &Failure{
+		Exit: Usage, Code: "no_database", Message: "no database configured",
+		Hint: fmt.Sprintf("run: dlockctl dev up, or set %s / --%s-dsn-file", upper, name),
+	}
+}
+
+func (a *App) dsnOrigin(cfg *config.Config, name string) config.Origin {
+	if pick := map[string]config.Database{"lock": cfg.Lock, "pay": cfg.Pay}[name]; pick.DSN != "" {
+		return cfg.Origin(name + ".dsn")
+	}
+	return cfg.Origin(name + ".dsn_file")
+}
+
+// Dev returns the embedded instances of this profile, which need not exist.
+func (a *App) Dev() (*devenv.Env, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	return devenv.Open(devenv.Options{StateDir: cfg.StateDir, PGBin: cfg.PGBin, Env: a.Streams.Env, Progress: a.Progress})
+}
+
+// Operator is who acts, for audit rows: --operator, DLOCKCTL_OPERATOR, the
+// profile, or else user@host (K-3.3).
+func (a *App) Operator() (string, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return "", err
+	}
+	who := cfg.Operator
+	if who == "" {
+		if who, err = UserAtHost(); err != nil {
+			return "", UsageError("say who you are: --operator NAME", "%v", err)
+		}
+	}
+	return who, lockstore.ValidOperator(who)
+}
+
+// UserAtHost is the operating system's user and host, as user@host.
+func UserAtHost() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("read the host's name: %w", err)
+	}
+	who, err := user.Current()
+	if err != nil {
+		return "", fmt.Errorf("read the user's name: %w", err)
+	}
+	return who.Username + "@" + host, nil
+}
+
+// cleanUpTimeout bounds what is still tidied after a failure or a signal.
+const cleanUpTimeout = 5 * time.Second
+
+// CleanUp returns a context for tidying up after a failure, which goes on when
+// the command's own context has ended.
+func CleanUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+}

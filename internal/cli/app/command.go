@@ -1,0 +1,69 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// GlobalFlags adds the flags that every command takes.
+func (a *App) GlobalFlags(flags *pflag.FlagSet) {
+	flags.StringP("output", "o", "table", "output `FORMAT`: "+strings.Join(ui.Formats(), "|"))
+	flags.StringP("profile", "p", "dev", "profile `NAME` of the configuration file; dev is the embedded databases")
+	flags.String("config", "", "configuration `FILE` (default $XDG_CONFIG_HOME/dlockctl/config.yaml)")
+	flags.String("lock-dsn-file", "", "`FILE` that holds lockdb's connection string")
+	flags.String("pay-dsn-file", "", "`FILE` that holds paydb's connection string")
+	flags.Duration("timeout", 0, "deadline of the whole command (default 30s)")
+	flags.String("color", "auto", "colour `WHEN`: auto|always|never")
+	flags.String("state-dir", "", "`FOLDER` of the embedded databases")
+	flags.Bool("allow-same-instance", false, "go on though locks and money share one PostgreSQL instance")
+}
+
+// Use tells the app which command runs, and so which flags were given.
+func (a *App) Use(cmd *cobra.Command) { a.flags = cmd.Flags() }
+
+// Args wants exactly these arguments, and names what is missing or too many.
+func Args(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		hint := fmt.Sprintf("%s --help", cmd.CommandPath())
+		switch {
+		case len(args) < len(names):
+			return UsageError(hint, "%s needs %s", cmd.CommandPath(), names[len(args)])
+		case len(args) > len(names):
+			return UsageError(hint, "%s takes no argument %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// Group makes a command that only holds others: called by itself it is wrong
+// usage, unlike cobra's own, which would exit 0.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		hint := fmt.Sprintf("%s --help", cmd.CommandPath())
+		if len(args) == 0 {
+			failure := UsageError(hint, "%s needs a command", cmd.CommandPath())
+			failure.Help = cmd.UsageString()
+			return failure
+		}
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean: " + cmd.CommandPath() + " " + strings.Join(near, ", ")
+		}
+		return UsageError(hint, "%s has no command %q", cmd.CommandPath(), args[0])
+	}
+	return cmd
+}
+
+// CheckLimit refuses a negative --limit.
+func CheckLimit(limit int) error {
+	if limit < 0 {
+		return UsageError("give 0 for no limit", "--limit %d is negative", limit)
+	}
+	return nil
+}

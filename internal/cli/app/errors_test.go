@@ -1,0 +1,200 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
+	"github.com/dlockctl/dlockctl/internal/flyway"
+	"github.com/dlockctl/dlockctl/internal/instance"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+)
+
+type sample struct {
+	name string
+	err  error
+	exit app.Exit
+	code string
+}
+
+// samples has at least one error for every row of the table.
+func samples() []sample {
+	return []sample{
+		{"ErrLockLost", lockstore.ErrLockLost, app.Lost, "lock_lost"},
+		{"ErrSessionLost", lockstore.ErrSessionLost, app.Lost, "session_lost"},
+		{"ErrNotFound", lockstore.ErrNotFound, app.NotFound, "not_found"},
+		{"ErrNotPrimary", lockstore.ErrNotPrimary, app.Refused, "not_primary"},
+		{"ErrSameInstance", lockstore.ErrSameInstance, app.Refused, "same_instance"},
+		{"ErrInvalid", lockstore.ErrInvalid, app.Usage, "invalid_argument"},
+		{"HeldError", &lockstore.HeldError{Key: "k", Owner: "o", Token: 7, Remaining: time.Second}, app.Held, "held"},
+		{"HeldError", errors.Join(&lockstore.HeldError{Key: "k"}, lockstore.ErrNotFound), app.Held, "held"},
+		{"WaitTimeoutError", &lockstore.WaitTimeoutError{Key: "k", Waited: time.Second, Last: &lockstore.HeldError{Key: "k"}}, app.Held, "wait_timeout"},
+		{"CountMovedError", &lockstore.CountMovedError{Expected: 1, Found: 2}, app.Refused, "count_moved"},
+		{"ErrUnsupported", fmt.Errorf("reap: %w", lockstore.ErrUnsupported), app.Usage, "unsupported"},
+		{"BlockedError", &lockstore.BlockedError{Key: "k", PIDs: []int32{1}}, app.Held, "blocked"},
+		{"GrantsClosedError", &lockstore.GrantsClosedError{Reason: "frozen", Hint: "thaw"}, app.Refused, "grants_closed"},
+		{"UnknownOutcomeError", &lockstore.UnknownOutcomeError{Doing: "renew", Err: context.DeadlineExceeded}, app.Unknown, "outcome_unknown"},
+		{"UnreachableError", &lockstore.UnreachableError{Doing: "connect", Err: errors.New("refused")}, app.Unreachable, "unreachable"},
+		{"UnsafeError", &lockstore.UnsafeError{Clause: "K-1.1", Problem: "no trigger", Fix: "enable it"}, app.Refused, "unsafe_database"},
+		{"SchemaError", &lockstore.SchemaError{Have: 1, Min: 2, Max: 3}, app.Refused, "schema_version"},
+		{"SchemaError", &lockstore.SchemaError{Have: 4, Min: 2, Max: 3}, app.Refused, "schema_version"},
+		{"SchemaError", &lockstore.SchemaError{Have: 2, Dirty: true, Min: 2, Max: 3}, app.History, "schema_dirty"},
+		{"HistoryError", &flyway.HistoryError{Table: "t", Findings: []flyway.Finding{{Message: "edited", Hint: "put it back"}}}, app.History, "history"},
+		{"LockError", &flyway.LockError{Err: context.DeadlineExceeded}, app.Held, "migration_locked"},
+		{"MigrationError", &flyway.MigrationError{Script: "V1__x.sql", Err: &pgconn.PgError{Code: "42601"}}, app.Unexpected, "migration_failed"},
+		{"MigrationError", &flyway.MigrationError{Script: "V1__x.sql", Dirty: true, Err: errors.New("x")}, app.History, "migration_dirty"},
+		{"PoolerError", &flyway.PoolerError{First: 1, Second: 2}, app.Refused, "pooler"},
+		{"FileError", &flyway.FileError{File: "V1.sql", Reason: "bad name"}, app.Usage, "migration_file"},
+		{"ErrStandby", flyway.ErrStandby, app.Refused, "not_primary"},
+		{"UnknownOutcomeError", &flyway.UnknownOutcomeError{Script: "V1__x.sql", Err: errors.New("cut")}, app.Unknown, "outcome_unknown"},
+		{"VersionError", &instance.VersionError{Version: "14.1"}, app.Refused, "server_too_old"},
+		{"EnvironmentError", &instance.EnvironmentError{Database: "lockdb", Marked: "prod", Configured: "test"}, app.Refused, "wrong_environment"},
+		{"ErrNoProfile", config.ErrNoProfile, app.Usage, "no_profile"},
+		{"ErrPortTaken", cluster.ErrPortTaken, app.Refused, "port_taken"},
+		{"ErrDiskFull", cluster.ErrDiskFull, app.Unexpected, "disk_full"},
+		{"DeadlineError", &app.DeadlineError{After: time.Second}, app.Unreachable, "deadline"},
+		{"SignalError", &app.SignalError{Signal: syscall.SIGINT}, app.Interrupted, "interrupted"},
+		{"SignalError", &app.SignalError{Signal: syscall.SIGTERM}, app.Terminated, "terminated"},
+		{"ConnectError", &pgconn.ConnectError{Config: &pgconn.Config{}}, app.Unreachable, "unreachable"},
+		{"PgError", &pgconn.PgError{Code: "42501"}, app.Refused, "permission_denied"},
+		{"PgError", &pgconn.PgError{Code: "XX000"}, app.Unexpected, "database"},
+	}
+}
+
+// Mutation: take any row out of the table, or swap an exit code.
+func TestErrorTable(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples() {
+		got := app.Explain(fmt.Errorf("do something: %w", s.err))
+		if got.Exit != s.exit || got.Code != s.code {
+			t.Errorf("%s %v: exit %d code %q, want %d %q", s.name, s.err, got.Exit, got.Code, s.exit, s.code)
+		}
+		if !slices.Contains(app.RuleNames(), s.name) {
+			t.Errorf("%s has no row of its own", s.name)
+		}
+	}
+	for _, name := range app.RuleNames() {
+		if !slices.ContainsFunc(samples(), func(s sample) bool { return s.name == name }) {
+			t.Errorf("row %s has no sample", name)
+		}
+	}
+	if got := app.Explain(errors.New("never heard of")); got.Exit != app.Unexpected || got.Code != "unexpected" {
+		t.Errorf("unknown error: %+v", got)
+	}
+}
+
+// Every error that the stores export has a row. The list is read from their
+// source, so a new one without a row fails here.
+//
+// Mutation: take any row out of lockRules.
+func TestEveryExportedErrorHasARow(t *testing.T) {
+	t.Parallel()
+	rows := app.RuleNames()
+	for _, dir := range []string{"../../lockstore", "../../flyway", "../../config", "../../devenv/cluster", "../../instance"} {
+		names := exportedErrors(t, dir)
+		if dir == "../../lockstore" && len(names) < 12 {
+			t.Errorf("only %v found in %s: the search is broken", names, dir)
+		}
+		for _, name := range names {
+			if !slices.Contains(rows, name) {
+				t.Errorf("%s of %s has no row in the error table", name, dir)
+			}
+		}
+	}
+}
+
+// exportedErrors lists the sentinels Err… and the types …Error of a package.
+func exportedErrors(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no source in %s: %v", dir, err)
+	}
+	var names []string
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			if gen, ok := decl.(*ast.GenDecl); ok {
+				names = append(names, errorNames(gen)...)
+			}
+		}
+	}
+	return names
+}
+
+func errorNames(gen *ast.GenDecl) []string {
+	var names []string
+	for _, spec := range gen.Specs {
+		switch s := spec.(type) {
+		case *ast.ValueSpec:
+			for _, n := range s.Names {
+				if gen.Tok == token.VAR && n.IsExported() && strings.HasPrefix(n.Name, "Err") {
+					names = append(names, n.Name)
+				}
+			}
+		case *ast.TypeSpec:
+			if s.Name.IsExported() && strings.HasSuffix(s.Name.Name, "Error") {
+				names = append(names, s.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// An error is one line, however many its causes wrote.
+func TestErrorIsOneLine(t *testing.T) {
+	t.Parallel()
+	err := errors.Join(errors.New("connect to `user=u`:\n\th1: refused\n\th2: refused"), errors.New("and more"))
+	if got, want := app.Explain(err).Message, "connect to `user=u`: h1: refused; h2: refused; and more"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// docs/exit-codes.md is the table of the code, and nothing else.
+//
+// Mutation: change a meaning in Exit.Meaning, or a code string of a rule.
+func TestExitCodesDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/exit-codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(text)
+	for _, e := range app.Exits() {
+		if row := fmt.Sprintf("| %d | %s |", e, e.Meaning()); !strings.Contains(doc, row) {
+			t.Errorf("docs/exit-codes.md has no row %q", row)
+		}
+	}
+	for code, exits := range app.RuleCodes() {
+		for _, exit := range exits {
+			if row := fmt.Sprintf("| `%s` | %d |", code, exit); !strings.Contains(doc, row) {
+				t.Errorf("docs/exit-codes.md has no row that begins %q", row)
+			}
+		}
+	}
+}

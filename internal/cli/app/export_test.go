@@ -1,0 +1,22 @@
+package app
+
+// Explain and RuleNames open the error table to its test.
+func Explain(err error) Problem { return explain(err) }
+
+// RuleNames lists the names in the error table.
+func RuleNames() []string {
+	var names []string
+	for _, r := range rules() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// RuleCodes lists the code strings of the error table with their exits.
+func RuleCodes() map[string][]Exit {
+	codes := map[string][]Exit{}
+	for _, r := range rules() {
+		codes[r.code] = append(codes[r.code], r.exit)
+	}
+	return codes
+}

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// printer refuses an output format or colour mode that does not exist, and
+// says where it came from.
+func (a *App) printer(cfg *config.Config) (ui.Printer, error) {
+	format, err := ui.ParseFormat(cfg.Output)
+	if err != nil {
+		return ui.Printer{}, UsageError("", "%v (from %s)", err, cfg.Origin("output"))
+	}
+	color, err := ui.ParseColorMode(cfg.Color)
+	if err != nil {
+		return ui.Printer{}, UsageError("", "%v (from %s)", err, cfg.Origin("color"))
+	}
+	return ui.Printer{Streams: a.Streams, Format: format, Color: color}, nil
+}
+
+// Print writes a result to stdout in the format asked for.
+func (a *App) Print(v ui.View) error {
+	return a.bestPrinter().Print(v)
+}
+
+// Format is the output format in force.
+func (a *App) Format() ui.Format { return a.bestPrinter().Format }
+
+// bestPrinter is the printer as far as it can be known: before the command's
+// flags are taken in, and where the configuration cannot be read, which are
+// errors of their own, the arguments and the environment still say how that
+// error is wanted.
+func (a *App) bestPrinter() ui.Printer {
+	p := ui.Printer{Streams: a.Streams, Format: ui.Table, Color: ui.ColorAuto}
+	if cfg, err := a.Config(); err == nil {
+		if format, err := ui.ParseFormat(cfg.Output); err == nil {
+			p.Format = format
+		}
+		if color, err := ui.ParseColorMode(cfg.Color); err == nil {
+			p.Color = color
+		}
+		if a.flags != nil {
+			return p
+		}
+	}
+	for _, output := range []string{outputArg(a.args), a.Streams.Env("DLOCKCTL_OUTPUT")} {
+		if format, err := ui.ParseFormat(output); err == nil {
+			p.Format = format
+			break
+		}
+	}
+	return p
+}
+
+// outputArg finds -o among arguments that may not be parsable as a whole.
+func outputArg(args []string) string {
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return ""
+		case (arg == "-o" || arg == "--output") && i+1 < len(args):
+			return args[i+1]
+		case strings.HasPrefix(arg, "--output="):
+			return strings.TrimPrefix(arg, "--output=")
+		case strings.HasPrefix(arg, "-o") && len(arg) > 2:
+			return strings.TrimPrefix(arg[2:], "=")
+		}
+	}
+	return ""
+}
+
+// Note says something to the person at stderr, beside the data.
+func (a *App) Note(format string, args ...any) { a.Streams.Note(format, args...) }
+
+// Warn is a note that ought to be read.
+func (a *App) Warn(format string, args ...any) {
+	a.say(ui.Warn, "warning:", fmt.Sprintf(format, args...))
+}
+
+// Progress tells what is going on, on stderr.
+func (a *App) Progress(line string) { a.say(ui.Faint, "…", line) }
+
+func (a *App) say(tone ui.Tone, label, text string) {
+	styles := a.Streams.ErrStyles(a.bestPrinter().Color)
+	fmt.Fprintf(a.Streams.Err, "%s %s\n", styles.Paint(tone, label), ui.Visible(text))
+}
+
+// Report says what went wrong on stderr, as one JSON object with -o json, and
+// returns the exit code.
+func (a *App) Report(err error) Exit {
+	problem := explain(err)
+	printer := a.bestPrinter()
+	if printer.Format == ui.JSON || printer.Format == ui.JSONL {
+		if ui.WriteJSON(a.Streams.Err, problem) == nil {
+			return problem.Exit
+		}
+	}
+	if problem.help != "" {
+		fmt.Fprintf(a.Streams.Err, "%s\n", problem.help)
+	}
+	a.say(ui.Bad, "error:", problem.Message)
+	if problem.Hint != "" {
+		a.say(ui.Faint, "hint:", problem.Hint)
+	}
+	return problem.Exit
+}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// deadline ends a command's context after a time that stands still while a
+// question is put to a person.
+type deadline struct {
+	timer *time.Timer
+	after time.Duration
+}
+
+// Run makes a command's RunE: it reads the configuration, gives the context
+// the command's deadline, and turns what was broken off by it, or by a signal,
+// into an error that says so.
+func (a *App) Run(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return a.RunWithin(0, run)
+}
+
+// RunWithin is Run for a command that takes longer by nature: within is its
+// deadline unless the caller gave one.
+func (a *App) RunWithin(within time.Duration, run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := a.Config()
+		if err != nil {
+			return err
+		}
+		if _, err := a.printer(cfg); err != nil {
+			return err
+		}
+		after := cfg.Timeout
+		if within > 0 && cfg.Origin("timeout").Layer == config.Default {
+			after = within
+		}
+		ctx, cancel := context.WithCancelCause(cmd.Context())
+		a.deadline = &deadline{time.AfterFunc(after, func() { cancel(&DeadlineError{After: after}) }), after}
+		defer func() {
+			a.deadline.timer.Stop()
+			cancel(nil)
+		}()
+		return stopped(ctx, run(ctx, args))
+	}
+}
+
+// stopped says what stopped the command, where that is why it failed. An
+// unknown outcome stays one: that it may have been done matters more than who
+// cut it off.
+func stopped(ctx context.Context, err error) error {
+	cause := Stopped(ctx)
+	if err == nil || cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	var unknown *lockstore.UnknownOutcomeError
+	var unreachable *lockstore.UnreachableError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%w: %w", cause, err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &unreachable):
+		return &stoppedError{cause, err}
+	}
+	return err
+}
+
+// Stopped returns the signal or the deadline that ended the context, or nil.
+func Stopped(ctx context.Context) error {
+	var deadline *DeadlineError
+	var signal *SignalError
+	if cause := context.Cause(ctx); errors.As(cause, &deadline) || errors.As(cause, &signal) {
+		return cause
+	}
+	return nil
+}
+
+// BySignal tells that a signal ended the context: nobody waits for the answer
+// any more.
+func BySignal(ctx context.Context) bool {
+	var signal *SignalError
+	return errors.As(context.Cause(ctx), &signal)
+}
+
+// Confirm asks the person at the terminal, while the command's deadline stands
+// still. It refuses with a Failure when the answer is no, and, naming the
+// flags that say yes, when there is nobody to ask.
+func (a *App) Confirm(ctx context.Context, question, flags string) error {
+	if a.deadline != nil {
+		a.deadline.timer.Stop()
+		defer func() { a.deadline.timer.Reset(a.deadline.after) }()
+	}
+	yes, err := a.Streams.Confirm(ctx, question)
+	switch {
+	case errors.Is(err, ui.ErrNoTerminal):
+		return &Failure{Exit: Refused, Code: "not_confirmed", Message: "this needs a confirmation, and there is no terminal to ask on", Hint: "say yes by a flag: " + flags}
+	case err != nil:
+		return err
+	case !yes:
+		return &Failure{Exit: Refused, Code: "not_confirmed", Message: "not confirmed; nothing was changed"}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package demo_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/cli/demo"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
+	"github.com/dlockctl/dlockctl/internal/scenario"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// stage is a migrated pair of databases with the demo's cast on it.
+func stage(t *testing.T) (scenario.Cast, pgtest.Databases) {
+	t.Helper()
+	dbs := pgtest.Migrated(t, 16)
+	return scenario.Cast{
+		Lock: dbs.Lock.Conn(t, "t_operator"), Pay: dbs.Pay.Conn(t, "t_auditor"),
+		Open: func(ctx context.Context) (lockstore.Store, error) {
+			// Changing, so that a guard taken out is left to the story to notice.
+			return postgres.Open(ctx, postgres.Options{Config: dbs.Lock.Config(t, "t_lockapp"), Purpose: postgres.Changing, MaxConns: 1})
+		},
+	}, dbs
+}
+
+// telling plays the story as `dlockctl demo -o json` does, and returns the exit
+// code with the outcomes that are not what they must be.
+func telling(t *testing.T, cast scenario.Cast) (app.Exit, []string) {
+	t.Helper()
+	streams, out, errOut := ui.Test("", map[string]string{"DLOCKCTL_OUTPUT": "json", "HOME": t.TempDir()})
+	a := app.New(streams, nil)
+	exit := app.OK
+	if err := demo.Tell(t.Context(), a, cast); err != nil {
+		exit = a.Report(err)
+	}
+	var outcomes []scenario.Outcome
+	if err := json.Unmarshal(out.Bytes(), &outcomes); err != nil {
+		t.Fatalf("stdout is not JSON: %v\n%s%s", err, out, errOut)
+	}
+	var wrong []string
+	for _, o := range outcomes {
+		if !o.OK {
+			wrong = append(wrong, o.ID)
+			t.Logf("%s: %s", o.ID, o.Saw)
+		}
+	}
+	return exit, wrong
+}
+
+// With every guard in place every outcome is what it must be, and exit is 0.
+//
+// Clauses: K-1.3, K-2.6, K-2.7, K-2.8, K-3.1, K-3.3, K-6.1, K-11
+// Mutation: any of those of TestDemoNoticesATakenGuard.
+func TestDemoTellsTheStory(t *testing.T) {
+	t.Parallel()
+	cast, _ := stage(t)
+	if exit, wrong := telling(t, cast); exit != app.OK || len(wrong) != 0 {
+		t.Errorf("exit %d, wrong outcomes %v", exit, wrong)
+	}
+}
+
+// mutant is a store with one guard of its statements taken out.
+type mutant struct {
+	lockstore.Store
+	conn            *pgx.Conn
+	mu              *sync.Mutex
+	release, revoke bool
+}
+
+// Release deletes by key alone.
+func (m *mutant) Release(ctx context.Context, key string, token lockstore.Token) (lockstore.Release, error) {
+	if !m.release {
+		return m.Store.Release(ctx, key, token)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tag, err := m.conn.Exec(ctx, `DELETE FROM lock_entry WHERE lock_key = $1`, key)
+	return lockstore.Release{Key: key, Token: token, Stale: tag.RowsAffected() == 0}, err
+}
+
+// Revoke takes whatever stands, not what the operator saw.
+func (m *mutant) Revoke(ctx context.Context, params lockstore.RevokeParams) (lockstore.LockOutcome, error) {
+	if entry, err := m.Store.Show(ctx, params.Key); m.revoke && err == nil {
+		params.Token = entry.Token
+	}
+	return m.Store.Revoke(ctx, params)
+}
+
+// The order trigger, the compare of revoke and the token of the release
+// predicate, each taken out in turn, end the demo with exit 1 and are named.
+//
+// Clauses: K-1.2, K-2.7, K-3.1
+// Mutation: drop tokens_in_order, revoke_compares or release_stale from the story.
+func TestDemoNoticesATakenGuard(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		outcome string
+		take    func(t *testing.T, cast *scenario.Cast, dbs pgtest.Databases)
+	}{
+		{"tokens_in_order", func(t *testing.T, _ *scenario.Cast, dbs pgtest.Databases) {
+			if _, err := dbs.Lock.Conn(t, "super").Exec(t.Context(), `ALTER TABLE lock_entry DISABLE TRIGGER lock_entry_order`); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"release_stale", func(t *testing.T, cast *scenario.Cast, dbs pgtest.Databases) {
+			mutate(t, cast, dbs, mutant{release: true})
+		}},
+		{"revoke_compares", func(t *testing.T, cast *scenario.Cast, dbs pgtest.Databases) {
+			mutate(t, cast, dbs, mutant{revoke: true})
+		}},
+	} {
+		t.Run(tt.outcome, func(t *testing.T) {
+			t.Parallel()
+			cast, dbs := stage(t)
+			tt.take(t, &cast, dbs)
+			exit, wrong := telling(t, cast)
+			if exit != app.Unexpected || !strings.Contains(strings.Join(wrong, " "), tt.outcome) {
+				t.Errorf("exit %d, wrong outcomes %v, want exit 1 and %s", exit, wrong, tt.outcome)
+			}
+		})
+	}
+}
+
+func mutate(t *testing.T, cast *scenario.Cast, dbs pgtest.Databases, m mutant) {
+	t.Helper()
+	m.conn, m.mu = dbs.Lock.Conn(t, "t_lockapp"), &sync.Mutex{}
+	open := cast.Open
+	cast.Open = func(ctx context.Context) (lockstore.Store, error) {
+		store, err := open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		each := m
+		each.Store = store
+		return &each, nil
+	}
+}
+
+// A story that cannot be played to its end is no success.
+func TestDemoThatBreaksOffFails(t *testing.T) {
+	t.Parallel()
+	cast, _ := stage(t)
+	cast.Open = func(context.Context) (lockstore.Store, error) { return nil, errors.New("nobody there") }
+	if exit, wrong := telling(t, cast); exit != app.Unexpected || len(wrong) != 1 || wrong[0] != "played" {
+		t.Errorf("exit %d, wrong outcomes %v, want exit 1 and played", exit, wrong)
+	}
+}

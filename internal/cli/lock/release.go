@@ -1,0 +1,137 @@
+package lock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+type releaseOptions struct {
+	key, session string
+	token        app.TokenFlag
+	failIfStale  bool
+}
+
+// releaseView is what release prints.
+type releaseView struct {
+	Key string `json:"key"`
+	app.Token
+	Outcome string `json:"outcome"`
+	Stale   bool   `json:"stale"`
+	// SessionEnded tells that the session went too; absent without --session.
+	SessionEnded *bool `json:"session_ended,omitempty"`
+}
+
+// The outcomes of a release.
+const (
+	outcomeReleased = "RELEASED"
+	outcomeStale    = "STALE"
+)
+
+func newReleaseCmd(a *app.App) *cobra.Command {
+	var opts releaseOptions
+	cmd := &cobra.Command{
+		Use:   "release KEY --token N",
+		Short: "Give a lock back",
+		Long: "Delete the grant of this very token, or nothing: another holder's lock cannot be released by\n" +
+			"mistake, and repeating a release is always safe. A grant that is gone already is a success\n" +
+			"marked stale, exit 0, or 5 with --fail-if-stale.\n\n" +
+			"With --session, the session is ended too when no lock hangs on it any more. Without, a session\n" +
+			"that acquire made lapses by itself when its lease would have.",
+		Example: "  dlockctl release account:42 --token 106\n  dlockctl release account:42 --token 106 --fail-if-stale",
+		Args:    app.Args("KEY"),
+		RunE: a.Run(func(ctx context.Context, args []string) error {
+			opts.key = args[0]
+			return runRelease(ctx, a, opts)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.Var(&opts.token, "token", "the token that acquire printed (required)")
+	flags.StringVar(&opts.session, "session", "", "also end this session, unless other locks hang on it")
+	flags.BoolVar(&opts.failIfStale, "fail-if-stale", false, "exit 5 when the lock was no longer held")
+	return cmd
+}
+
+func runRelease(ctx context.Context, a *app.App, opts releaseOptions) error {
+	session := lockstore.SessionID(opts.session)
+	if err := errors.Join(lockstore.LookupKey(opts.key), requireToken(opts.token)); err != nil {
+		return err
+	}
+	if session != "" {
+		if err := lockstore.ValidSessionID(session); err != nil {
+			return err
+		}
+	}
+	store, err := a.LockStore(ctx, postgres.Changing)
+	if err != nil {
+		return err
+	}
+	release, err := store.Release(ctx, opts.key, opts.token.Token)
+	if err != nil {
+		return err
+	}
+	view := releaseView{Key: release.Key, Token: app.NewToken(release.Token), Outcome: outcomeReleased, Stale: release.Stale}
+	if release.Stale {
+		view.Outcome = outcomeStale
+	}
+	if session != "" {
+		ended, err := endIdle(ctx, store, session)
+		if err != nil {
+			// The lock is given back, which is what was asked for first.
+			a.Warn("the lock is released, its session %s is left to lapse: %v", session.Masked(), err)
+		}
+		view.SessionEnded = &ended
+	}
+	if err := a.Print(ui.View{Data: view, Columns: releaseColumns(), Name: "key"}); err != nil {
+		return err
+	}
+	return staleness(a, opts, release)
+}
+
+func releaseColumns() []ui.Column {
+	return []ui.Column{
+		{Title: "KEY", Field: "key"},
+		{Title: "TOKEN", Field: "token", Kind: ui.Number},
+		{Title: "OUTCOME", Field: "outcome", Tones: map[string]ui.Tone{outcomeReleased: ui.Good, outcomeStale: ui.Warn}},
+		{Title: "SESSION ENDED", Field: "session_ended", Optional: true},
+	}
+}
+
+// staleness says aloud what the exit code keeps quiet (K-2.6).
+func staleness(a *app.App, opts releaseOptions, release lockstore.Release) error {
+	switch {
+	case !release.Stale:
+		return nil
+	case opts.failIfStale:
+		return &app.Failure{
+			Exit: app.Lost, Code: "stale", Message: "token " + release.Token.String() + " no longer held the lock; nothing was released",
+			Hint: "the lease lapsed, or the lock was revoked or released before: whatever ran since then was not protected",
+		}
+	default:
+		a.Warn("token %s no longer held the lock; nothing was released", release.Token)
+		return nil
+	}
+}
+
+// endIdle ends a session on which nothing hangs. A session that is gone, or
+// still carries other locks, is left as it is.
+func endIdle(ctx context.Context, store lockstore.Store, id lockstore.SessionID) (bool, error) {
+	session, err := store.Session(ctx, id)
+	if errors.Is(err, lockstore.ErrNotFound) || err == nil && session.Locks > 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = store.EndSession(ctx, id)
+	if errors.Is(err, lockstore.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,42 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+func newShowCmd(a *app.App) *cobra.Command {
+	var showSession bool
+	cmd := &cobra.Command{
+		Use:   "show KEY",
+		Short: "Show who holds a lock, and until when",
+		Long: "Show one lock: holder, token, age, what remains of the lease, and the server processes whose\n" +
+			"open transactions block the key. Exit 3 when nobody holds it.",
+		Example: "  dlockctl lock show account:42\n  dlockctl lock show account:42 -o json",
+		Args:    app.Args("KEY"),
+		RunE:    a.Run(func(ctx context.Context, args []string) error { return runShow(ctx, a, args[0], showSession) }),
+	}
+	cmd.Flags().BoolVar(&showSession, "show-session", false, "show the session id in full; it is a secret")
+	return cmd
+}
+
+func runShow(ctx context.Context, a *app.App, key string, showSession bool) error {
+	if err := lockstore.LookupKey(key); err != nil {
+		return err
+	}
+	store, err := a.LockStore(ctx, postgres.Reading)
+	if err != nil {
+		return err
+	}
+	entry, err := store.Show(ctx, key)
+	if err != nil {
+		return err
+	}
+	return a.Print(ui.View{Data: viewEntry(entry, showSession), Columns: entryColumns(), Name: "key"})
+}

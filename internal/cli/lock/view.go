@@ -1,0 +1,78 @@
+package lock
+
+import (
+	"strings"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// entryView is a lock as list and show print it.
+type entryView struct {
+	Key string `json:"key"`
+	app.Token
+	Owner      string         `json:"owner"`
+	Session    string         `json:"session_id"` // masked unless asked for (K-2.12)
+	State      string         `json:"state"`
+	AcquiredAt lockstore.Time `json:"acquired_at"`
+	ExpiresAt  lockstore.Time `json:"expires_at"`
+	// AgeMS and RemainingMS are counted by the database's clock (K-2.1).
+	AgeMS            int64          `json:"age_ms"`
+	RemainingMS      int64          `json:"remaining_ms"`
+	Expired          bool           `json:"expired"`
+	SessionExpiresAt lockstore.Time `json:"session_expires_at,omitzero"`
+	// SessionRemainingMS is absent when the session never expires.
+	SessionRemainingMS *int64  `json:"session_remaining_ms,omitempty"`
+	BlockedBy          []int32 `json:"blocked_by,omitempty"`
+}
+
+// The states of an entry.
+const (
+	stateHeld   = "held"
+	stateLapsed = "lapsed"
+)
+
+func viewEntry(e lockstore.Entry, showSession bool) entryView {
+	v := entryView{
+		Key: e.Key, Token: app.NewToken(e.Token), Owner: e.Owner, Session: app.SessionText(e.Session, showSession),
+		State: stateHeld, AcquiredAt: e.AcquiredAt, ExpiresAt: e.ExpiresAt,
+		AgeMS: e.Age.Milliseconds(), RemainingMS: e.Remaining.Milliseconds(),
+		Expired: e.Expired, SessionExpiresAt: e.SessionExpiresAt, BlockedBy: e.BlockedBy,
+	}
+	if e.Expired {
+		v.State = stateLapsed
+	}
+	if !e.SessionExpiresAt.IsZero() && !e.SessionExpiresAt.Infinite && !e.ExpiresAt.Infinite {
+		// Both times are the database's, and so is what remains of the lease.
+		ms := (e.SessionExpiresAt.Sub(e.ExpiresAt.Time) + e.Remaining).Milliseconds()
+		v.SessionRemainingMS = &ms
+	}
+	return v
+}
+
+func entryColumns() []ui.Column {
+	return []ui.Column{
+		{Title: "KEY", Field: "key"},
+		{Title: "TOKEN", Field: "token", Kind: ui.Number},
+		{Title: "OWNER", Field: "owner"},
+		{Title: "STATE", Field: "state", Tones: map[string]ui.Tone{stateHeld: ui.Good, stateLapsed: ui.Faint}},
+		{Title: "ACQUIRED", Field: "acquired_at", Kind: ui.Since, Relative: "age_ms"},
+		{Title: "EXPIRES", Field: "expires_at", Kind: ui.Until, Relative: "remaining_ms"},
+		{Title: "SESSION", Field: "session_id", Wide: true},
+		{Title: "SESSION EXPIRES", Field: "session_expires_at", Kind: ui.Until, Relative: "session_remaining_ms", Wide: true, Optional: true},
+		{Title: "BLOCKED BY", Field: "blocked_by", Wide: true, Optional: true},
+	}
+}
+
+// quoted is s as a POSIX shell reads it back, for commands that are printed to
+// be run.
+func quoted(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,", r)
+	}
+	if s != "" && s[0] != '-' && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,100 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/flyway"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// Done is what up did to one database.
+type Done struct {
+	Target string `json:"target"`
+	flyway.Result
+}
+
+func newUpCmd(a *app.App) *cobra.Command {
+	var opts options
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Apply what is pending",
+		Long: "Apply every pending migration, each under Flyway's lock and in a transaction of its own where\n" +
+			"the DDL allows. With both databases configured, each is told the identity of the other's\n" +
+			"instance. An edited or half-done history is refused with exit 9, and nothing is run.",
+		Example: "  dlockctl migrate up\n  dlockctl migrate up --target lockdb --lock-timeout 10s -o json",
+		Args:    app.Args(),
+		RunE:    a.RunWithin(upWithin, func(ctx context.Context, _ []string) error { return runUp(ctx, a, opts) }),
+	}
+	opts.targetFlag(cmd.Flags())
+	opts.lockFlag(cmd.Flags())
+	return cmd
+}
+
+func runUp(ctx context.Context, a *app.App, opts options) error {
+	found, err := targets(ctx, a, opts.target)
+	if err != nil {
+		return err
+	}
+	both, err := bothDatabases(a)
+	if err != nil {
+		return err
+	}
+	done, err := Up(ctx, a, found, both, opts.lockTimeout)
+	if len(done) == 0 {
+		return err
+	}
+	// What was done before an error is said as well.
+	return errors.Join(Print(a, done), err)
+}
+
+// Up applies what is pending to each target, and records the peer identities
+// when both databases are known. What it returns was done, also when an error
+// follows.
+func Up(ctx context.Context, a *app.App, found []Target, both *Both, lockTimeout time.Duration) ([]Done, error) {
+	if err := both.separate(ctx, a); err != nil {
+		return nil, err
+	}
+	var done []Done
+	for _, t := range found {
+		err := t.with(ctx, a, lockTimeout, func(m *flyway.Migrator) error {
+			result, err := m.Up(ctx)
+			if err == nil || len(result.Applied) > 0 {
+				done = append(done, Done{t.Name, result})
+			}
+			return err
+		})
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, both.recordPeers(ctx, a)
+}
+
+// Print writes what Up did.
+func Print(a *app.App, done []Done) error {
+	type row struct {
+		Target  string `json:"target"`
+		From    string `json:"from_version"`
+		To      string `json:"to_version"`
+		Applied int    `json:"applied"`
+	}
+	rows := make([]row, len(done))
+	for i, d := range done {
+		rows[i] = row{d.Target, d.FromVersion, d.ToVersion, len(d.Applied)}
+	}
+	return a.Print(ui.View{
+		Data: done, Rows: rows,
+		Columns: []ui.Column{
+			{Title: "TARGET", Field: "target"},
+			{Title: "FROM", Field: "from_version", Kind: ui.Number},
+			{Title: "TO", Field: "to_version", Kind: ui.Number},
+			{Title: "APPLIED", Field: "applied", Kind: ui.Number},
+		},
+		Name: "target",
+	})
+}

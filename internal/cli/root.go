@@ -1,0 +1,140 @@
+// Package cli is the command line: the root command, the list of all verbs and
+// the one place where an error becomes an exit code. It parses, asks and
+// prints; it decides nothing.
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/cli/audit"
+	"github.com/dlockctl/dlockctl/internal/cli/completion"
+	"github.com/dlockctl/dlockctl/internal/cli/demo"
+	"github.com/dlockctl/dlockctl/internal/cli/dev"
+	"github.com/dlockctl/dlockctl/internal/cli/lock"
+	"github.com/dlockctl/dlockctl/internal/cli/migrate"
+	"github.com/dlockctl/dlockctl/internal/cli/session"
+	"github.com/dlockctl/dlockctl/internal/cli/version"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// Main runs the program with these arguments, without its own name, and
+// returns its exit code. SIGINT and SIGTERM end the command's context; the
+// second one of them ends the process.
+func Main(ctx context.Context, args []string, streams *ui.Streams) int {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	return int(Run(ctx, app.New(streams, args), args))
+}
+
+// Run runs one command of an app.
+func Run(ctx context.Context, a *app.App, args []string) app.Exit {
+	defer a.Close()
+	root := NewRoot(a) //nolint:contextcheck // the verbs take the context that ExecuteContext hands to cobra
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return a.Report(err)
+	}
+	return app.OK
+}
+
+// commands is the list of everything below the root, by group.
+func commands(a *app.App) map[string][]*cobra.Command {
+	return map[string][]*cobra.Command{
+		"lock":     append(lock.Verbs(a), lock.New(a), session.New(a), audit.New(a)),
+		"database": {migrate.New(a), dev.New(a), demo.New(a)},
+		"other":    {version.New(a), completion.New(a)},
+	}
+}
+
+// NewRoot builds the whole command tree.
+func NewRoot(a *app.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dlockctl",
+		Short: "Fenced distributed locks on PostgreSQL, for operators and scripts",
+		Long: "dlockctl takes, shows and revokes fenced locks. Data goes to stdout, everything else to\n" +
+			"stderr; exit codes are stable (docs/exit-codes.md). Start with: dlockctl dev up",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { a.Use(cmd) },
+	}
+	app.Group(root)
+	a.GlobalFlags(root.PersistentFlags())
+	root.SetIn(a.Streams.In)
+	root.SetOut(a.Streams.Out)
+	root.SetErr(a.Streams.Err)
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelpCmd())
+	completion.Flags(root)
+	byGroup := commands(a)
+	for _, group := range []cobra.Group{
+		{ID: "lock", Title: "Locks:"},
+		{ID: "database", Title: "Databases:"},
+		{ID: "other", Title: "Other:"},
+	} {
+		root.AddGroup(&group)
+		for _, cmd := range byGroup[group.ID] {
+			cmd.GroupID = group.ID
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetHelpCommandGroupID("other")
+	return root
+}
+
+// flagError names the command's help, and for a duration what is most often
+// forgotten.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := cmd.CommandPath() + " --help"
+	if strings.Contains(err.Error(), "duration") {
+		hint = "a duration has a unit, such as 30s or 5m; " + hint
+	}
+	return app.UsageError(hint, "%s", strings.Replace(err.Error(), lockstore.ErrInvalid.Error()+": ", "", 1))
+}
+
+// newHelpCmd replaces cobra's, which answers an unknown topic with exit 0.
+func newHelpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show help for a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || found == nil || len(rest) > 0 {
+				return app.UsageError("dlockctl --help", "there is no command %q to help with", strings.Join(args, " "))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// untilSignal ends the context at the first SIGINT or SIGTERM, with the signal
+// as its cause, and gives the next one back to the system.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			if number, ok := s.(syscall.Signal); ok {
+				cancel(&app.SignalError{Signal: number})
+			}
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}

@@ -1,0 +1,143 @@
+// Package config turns flags, environment, profile and file into one typed
+// Config, and remembers where each value came from. Nobody else imports viper.
+//
+// Precedence, highest first: flag, DLOCKCTL_* environment, profile, file,
+// default. An unknown key is an error, for a mistyped one would otherwise be a
+// setting that silently does not apply.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// DevProfile is the profile that stands when nothing is configured: the two
+// embedded instances.
+const DevProfile = "dev"
+
+// Config is what a command runs with.
+type Config struct {
+	// Profile is the name of the profile in force.
+	Profile  string `mapstructure:"profile"`
+	Settings `mapstructure:",squash"`
+	// Profiles are all those in the file, by lower-case name.
+	Profiles map[string]Settings `mapstructure:"profiles"`
+
+	// File is the configuration file that was read, "" for none.
+	File    string            `mapstructure:"-"`
+	origins map[string]Origin `mapstructure:"-"`
+}
+
+// Settings are the keys that may stand in a profile as well as outside one.
+type Settings struct {
+	Lock Database `mapstructure:"lock"`
+	Pay  Database `mapstructure:"pay"`
+	// Operator is who acts, in audit rows; empty means user@host.
+	Operator string `mapstructure:"operator"`
+	Output   string `mapstructure:"output"`
+	Color    string `mapstructure:"color"`
+	// Timeout is the deadline of a whole command.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// AllowSameInstance lets locks and money stand on one instance (K-6.1).
+	AllowSameInstance bool `mapstructure:"allow_same_instance"`
+	// StateDir is where the embedded instances live; empty means the user's
+	// state folder.
+	StateDir string `mapstructure:"state_dir"`
+	// PGBin is the folder of the PostgreSQL programs; empty means search.
+	PGBin string `mapstructure:"pg_bin"`
+	// Seed makes the seed location part of the profile's migrations (K-9.4).
+	Seed bool `mapstructure:"seed"`
+}
+
+// Database says how to reach one database: at most one of the two is set.
+type Database struct {
+	DSN     Secret `mapstructure:"dsn"`
+	DSNFile string `mapstructure:"dsn_file"`
+}
+
+// Secret is a string that prints as dots, wherever it may end up.
+type Secret string
+
+const masked = "•••"
+
+// String masks the secret for fmt and for encoders of text.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return masked
+}
+
+// GoString masks the secret for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText masks the secret in JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// Configured tells whether the database has an address at all.
+func (d Database) Configured() bool { return d.DSN != "" || d.DSNFile != "" }
+
+// Read returns the connection string. No error of it shows the string.
+func (d Database) Read() (string, error) {
+	if d.DSN != "" {
+		return d.DSN.Reveal(), nil
+	}
+	f, err := os.Open(d.DSNFile)
+	if err != nil {
+		return "", fmt.Errorf("read the DSN file: %w", err)
+	}
+	defer f.Close()       //nolint:errcheck // it was only read
+	const most = 64 << 10 // far above any DSN: the wrong file was named
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return "", fmt.Errorf("read the DSN file %s: %w", d.DSNFile, err)
+	}
+	dsn := strings.TrimSpace(string(text))
+	switch {
+	case dsn == "":
+		return "", fmt.Errorf("the DSN file %s is empty; write one connection string into it", d.DSNFile)
+	case strings.ContainsAny(dsn, "\n\r\x00"):
+		return "", fmt.Errorf("the DSN file %s has more than one line; write one connection string into it", d.DSNFile)
+	}
+	return dsn, nil
+}
+
+// Embedded tells that the command runs on the two embedded instances: the dev
+// profile stands and neither database is configured. One configured and one
+// embedded database would be a mixture nobody asked for.
+func (c *Config) Embedded() bool {
+	return c.Profile == DevProfile && !c.Lock.Configured() && !c.Pay.Configured()
+}
+
+// Origin says where the value of a key came from.
+func (c *Config) Origin(key string) Origin { return c.origins[key] }
+
+func (c *Config) validate() error {
+	if c.Timeout < time.Millisecond {
+		return c.refuse("timeout", "timeout %s is too short; give a duration with its unit, such as 30s", c.Timeout)
+	}
+	for _, db := range []struct {
+		name string
+		Database
+	}{{"lock", c.Lock}, {"pay", c.Pay}} {
+		if db.DSN != "" && db.DSNFile != "" {
+			return c.refuse(db.name+".dsn", "both %s.dsn and %s.dsn_file are given; give one of them", db.name, db.name)
+		}
+	}
+	return nil
+}
+
+// refuse names where the refused value came from.
+func (c *Config) refuse(key, format string, args ...any) error {
+	return fmt.Errorf(format+" (from %s)", append(args, c.Origin(key))...)
+}
+
+// ErrNoProfile is returned by Load for a profile that the file does not have.
+var ErrNoProfile = errors.New("no such profile")

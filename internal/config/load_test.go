@@ -1,0 +1,306 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dlockctl/dlockctl/internal/config"
+)
+
+// sources builds Sources over a file's text, an environment and flags.
+func sources(t *testing.T, file string, env, flags map[string]string) config.Sources {
+	t.Helper()
+	src := config.Sources{
+		Env:  func(name string) string { return env[name] },
+		Flag: func(name string) (string, bool) { v, ok := flags[name]; return v, ok },
+	}
+	if file != "" {
+		src.File = filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(src.File, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return src
+}
+
+// Every key takes its value from the highest layer that gives one: flag >
+// DLOCKCTL_* > profile > file > default. The table goes down the layers one by
+// one for each key.
+//
+// Mutation: swap the order of readEnv and readFlags in Load.
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	keys := []struct {
+		key, flag, env string
+		values         [5]string // default, file, profile, env, flag
+		get            func(*config.Config) string
+	}{
+		{"operator", "operator", "DLOCKCTL_OPERATOR", [5]string{"", "o-file", "o-profile", "o-env", "o-flag"}, func(c *config.Config) string { return c.Operator }},
+		{"output", "output", "DLOCKCTL_OUTPUT", [5]string{"table", "wide", "yaml", "csv", "json"}, func(c *config.Config) string { return c.Output }},
+		{"color", "color", "DLOCKCTL_COLOR", [5]string{"auto", "always", "never", "always", "never"}, func(c *config.Config) string { return c.Color }},
+		{"timeout", "timeout", "DLOCKCTL_TIMEOUT", [5]string{"30s", "1s", "2s", "3s", "4s"}, func(c *config.Config) string { return c.Timeout.String() }},
+		{"allow_same_instance", "allow-same-instance", "DLOCKCTL_ALLOW_SAME_INSTANCE", [5]string{"false", "true", "false", "true", "false"}, func(c *config.Config) string { return fmt.Sprint(c.AllowSameInstance) }},
+		{"state_dir", "state-dir", "DLOCKCTL_STATE_DIR", [5]string{"", "/s/file", "/s/profile", "/s/env", "/s/flag"}, func(c *config.Config) string { return c.StateDir }},
+		{"pg_bin", "pg-bin", "DLOCKCTL_PG_BIN", [5]string{"", "/b/file", "/b/profile", "/b/env", "/b/flag"}, func(c *config.Config) string { return c.PGBin }},
+		{"seed", "", "DLOCKCTL_SEED", [5]string{"false", "true", "false", "true", ""}, func(c *config.Config) string { return fmt.Sprint(c.Seed) }},
+		{"lock.dsn", "", "DLOCKCTL_LOCK_DSN", [5]string{"", "host=file", "host=profile", "host=env", ""}, func(c *config.Config) string { return c.Lock.DSN.Reveal() }},
+		{"pay.dsn", "", "DLOCKCTL_PAY_DSN", [5]string{"", "host=file", "host=profile", "host=env", ""}, func(c *config.Config) string { return c.Pay.DSN.Reveal() }},
+		{"lock.dsn_file", "lock-dsn-file", "DLOCKCTL_LOCK_DSN_FILE", [5]string{"", "/l/file", "/l/profile", "/l/env", "/l/flag"}, func(c *config.Config) string { return c.Lock.DSNFile }},
+		{"pay.dsn_file", "pay-dsn-file", "DLOCKCTL_PAY_DSN_FILE", [5]string{"", "/p/file", "/p/profile", "/p/env", "/p/flag"}, func(c *config.Config) string { return c.Pay.DSNFile }},
+	}
+	layers := []config.Layer{config.Default, config.File, config.Profile, config.Env, config.Flag}
+	for _, k := range keys {
+		for top := range layers {
+			if layers[top] == config.Flag && k.flag == "" {
+				continue
+			}
+			t.Run(k.key+"/"+string(layers[top]), func(t *testing.T) {
+				t.Parallel()
+				file, env, flags := "", map[string]string{}, map[string]string{}
+				if top >= 1 {
+					file = yamlOf(k.key, k.values[1], "")
+				}
+				if top >= 2 {
+					file += "profile: prod\nprofiles:\n  prod:\n" + yamlOf(k.key, k.values[2], "    ")
+				}
+				if top >= 3 {
+					env[k.env] = k.values[3]
+				}
+				if top >= 4 {
+					flags[k.flag] = k.values[4]
+				}
+				cfg, err := config.Load(sources(t, file, env, flags))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := k.get(cfg); got != k.values[top] {
+					t.Errorf("%s = %q, want %q", k.key, got, k.values[top])
+				}
+				if got := cfg.Origin(k.key).Layer; got != layers[top] {
+					t.Errorf("origin of %s = %s, want %s", k.key, got, layers[top])
+				}
+			})
+		}
+	}
+}
+
+func yamlOf(key, value, indent string) string {
+	outer, inner, nested := strings.Cut(key, ".")
+	if nested {
+		return fmt.Sprintf("%s%s:\n%s  %s: %q\n", indent, outer, indent, inner, value)
+	}
+	return fmt.Sprintf("%s%s: %q\n", indent, key, value)
+}
+
+func TestProfileChoice(t *testing.T) {
+	t.Parallel()
+	file := "profile: a\nprofiles:\n  a: {operator: oa}\n  b: {operator: ob}\n  c: {operator: oc}\n"
+	for _, c := range []struct {
+		name       string
+		env, flags map[string]string
+		want       string
+	}{
+		{"file", nil, nil, "oa"},
+		{"environment", map[string]string{"DLOCKCTL_PROFILE": "b"}, nil, "ob"},
+		{"flag", map[string]string{"DLOCKCTL_PROFILE": "b"}, map[string]string{"profile": "c"}, "oc"},
+	} {
+		cfg, err := config.Load(sources(t, file, c.env, c.flags))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Operator != c.want || "o"+cfg.Profile != c.want {
+			t.Errorf("%s: operator %q of profile %q, want %q", c.name, cfg.Operator, cfg.Profile, c.want)
+		}
+	}
+}
+
+// A DSN given on a higher layer takes back a DSN file from a lower one, and
+// the other way round; both on one layer contradict each other.
+//
+// Mutation: take the twin block out of lay.
+func TestDSNTwins(t *testing.T) {
+	t.Parallel()
+	dsnFile := filepath.Join(t.TempDir(), "dsn")
+	if err := os.WriteFile(dsnFile, []byte("host=from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, file string
+		env, flags map[string]string
+		want       string
+	}{
+		{"environment over file", "lock: {dsn_file: /nowhere}", map[string]string{"DLOCKCTL_LOCK_DSN": "host=env"}, nil, "host=env"},
+		{"flag over environment", "", map[string]string{"DLOCKCTL_LOCK_DSN": "host=env"}, map[string]string{"lock-dsn-file": dsnFile}, "host=from-file"},
+		{"profile over file", "lock: {dsn: host=file}\nprofile: p\nprofiles: {p: {lock: {dsn_file: " + dsnFile + "}}}", nil, nil, "host=from-file"},
+	} {
+		cfg, err := config.Load(sources(t, c.file, c.env, c.flags))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got, err := cfg.Lock.Read(); got != c.want || err != nil {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+	}
+	both := map[string]string{"DLOCKCTL_PAY_DSN": "host=a", "DLOCKCTL_PAY_DSN_FILE": "/b"}
+	if _, err := config.Load(sources(t, "", both, nil)); err == nil || !strings.Contains(err.Error(), "both pay.dsn and pay.dsn_file") {
+		t.Errorf("both in the environment: %v", err)
+	}
+	if _, err := config.Load(sources(t, "pay: {dsn: host=a, dsn_file: /b}", nil, nil)); err == nil || !strings.Contains(err.Error(), "both pay.dsn and pay.dsn_file") {
+		t.Errorf("both in the file: %v", err)
+	}
+}
+
+// Each refusal names the key, the value (unless it may be a secret) and where
+// it came from; none shows a DSN.
+//
+// Mutation: Unmarshal instead of UnmarshalExact.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2secret"
+	for _, c := range []struct {
+		name, file string
+		env, flags map[string]string
+		want       []string
+	}{
+		{"unknown key", "operater: x", nil, nil, []string{"unknown key operater", "config.yaml"}},
+		{"unknown nested key", "lock: {dns: " + secret + "}", nil, nil, []string{"lock", "unknown key dns"}},
+		{"unknown key in an idle profile", "profiles: {p: {tiemout: 1s}}", nil, nil, []string{"unknown key tiemout"}},
+		{"profile in a profile", "profiles: {p: {profile: q}}", nil, nil, []string{"unknown key profile"}},
+		{"list for a DSN", "lock: {dsn: [" + secret + "]}", nil, nil, []string{"lock.dsn", "config.yaml"}},
+		{"map for a DSN", "lock: {dsn: {password: " + secret + "}}", nil, nil, []string{"lock.dsn"}},
+		{"text for a map", "lock: " + secret, nil, nil, []string{"lock"}},
+		{"the DSN as the whole file", "postgres://u:" + secret + "@h/db", nil, nil, []string{"config.yaml"}},
+		{"broken YAML", "lock: [" + secret, nil, nil, []string{"config.yaml"}},
+		{"profiles is a list", "profiles: [a]", nil, nil, []string{"profiles"}},
+		{"no such profile", "profiles: {prod: {}}", nil, map[string]string{"profile": "Prod"}, []string{`"Prod" is not in`, "known are prod", "lower case"}},
+		{"no profile at all", "", map[string]string{"DLOCKCTL_PROFILE": "prod"}, nil, []string{`"prod"`, "there are none"}},
+		{"timeout without a unit in the file", "timeout: 30", nil, nil, []string{"timeout 30ns is too short", "30s", "config.yaml"}},
+		{"timeout without a unit", "", map[string]string{"DLOCKCTL_TIMEOUT": "30"}, nil, []string{"timeout", "DLOCKCTL_TIMEOUT"}},
+		{"negative timeout", "", nil, map[string]string{"timeout": "-1s"}, []string{"timeout -1s is too short", "--timeout"}},
+		{"no boolean", "", map[string]string{"DLOCKCTL_SEED": "perhaps"}, nil, []string{"seed", "DLOCKCTL_SEED"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Load(sources(t, c.file, c.env, c.flags))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, part := range c.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("message %q does not say %q", err, part)
+				}
+			}
+			if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("message shows the secret or has several lines: %q", err)
+			}
+		})
+	}
+}
+
+func TestNothingConfigured(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Load(sources(t, "", nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.Embedded() || cfg.Timeout != 30*time.Second || cfg.Output != "table" || cfg.File != "" {
+		t.Errorf("got %+v", cfg)
+	}
+	cfg, err = config.Load(sources(t, "", map[string]string{"DLOCKCTL_PAY_DSN": "host=h"}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Embedded() {
+		t.Error("one configured database is mixed with an embedded one")
+	}
+}
+
+func TestDefaultFile(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	write := func(parts ...string) {
+		path := filepath.Join(append([]string{home}, parts...)...)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("operator: "+parts[0]+"\nlock: {dsn_file: here}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".config", "dlockctl", "config.yaml")
+	write("xdg", "dlockctl", "config.yaml")
+	for want, env := range map[string]map[string]string{
+		".config": {"HOME": home},
+		"xdg":     {"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "xdg")},
+		"":        {"HOME": filepath.Join(home, "empty")},
+	} {
+		cfg, err := config.Load(sources(t, "", env, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Operator != want {
+			t.Errorf("operator = %q, want %q", cfg.Operator, want)
+		}
+		// A relative path in the file is relative to the file.
+		if want != "" && cfg.Lock.DSNFile != filepath.Join(home, want, "dlockctl", "here") {
+			t.Errorf("dsn_file = %q", cfg.Lock.DSNFile)
+		}
+	}
+	missing := config.Sources{File: filepath.Join(home, "no.yaml"), Env: func(string) string { return "" }, Flag: func(string) (string, bool) { return "", false }}
+	if _, err := config.Load(missing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a named file that is missing: %v", err)
+	}
+}
+
+func TestDSNFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"postgres://u:p@h/db\n":       "postgres://u:p@h/db",
+		"  host=h password='a b'\r\n": "host=h password='a b'",
+		"":                            "",
+		"\n":                          "",
+		"host=a\nhost=b":              "",
+	} {
+		path := filepath.Join(dir, fmt.Sprintf("f%x", text))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := config.Database{DSNFile: path}.Read()
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("file %q: %q, %v", text, got, err)
+		}
+	}
+	if _, err := (config.Database{DSNFile: filepath.Join(dir, "no")}).Read(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// Mutation: take String off Secret.
+func TestSecretPrintsMasked(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Load(sources(t, "", map[string]string{"DLOCKCTL_LOCK_DSN": "postgres://u:hunter2@h/db"}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{fmt.Sprint(cfg), fmt.Sprintf("%+v %#v %s %q", cfg, cfg, cfg.Lock, cfg.Lock.DSN), string(asJSON)} {
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("shows the secret: %s", text)
+		}
+	}
+	if diff := cmp.Diff("postgres://u:hunter2@h/db", cfg.Lock.DSN.Reveal()); diff != "" {
+		t.Error(diff)
+	}
+}

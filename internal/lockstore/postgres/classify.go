@@ -21,10 +21,11 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 	}
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
-		_, unsent := errors.AsType[pgx.ErrPreprocessingBatch](err)
+		_, undescribed := errors.AsType[pgx.ErrPreprocessingBatch](err)
+		_, unprepared := errors.AsType[*unsentError](err)
 		switch {
-		case unsent, pgconn.SafeToRetry(err):
-			// Describing the statements sends none of them.
+		case undescribed, unprepared, pgconn.SafeToRetry(err):
+			// Describing or preparing a statement does not run it.
 			return &lockstore.UnreachableError{Doing: doing, Err: err}
 		case errors.Is(err, pgx.ErrTxCommitRollback):
 			return fmt.Errorf("%s: %w", doing, err)

@@ -5,6 +5,12 @@ import (
 	"strings"
 )
 
+// Pooled makes a store behave as if a transaction pooler stood between.
+func Pooled(opts Options) Options {
+	opts.pooled = true
+	return opts
+}
+
 // Queries returns every statement of the package by name, as it is sent.
 func Queries() map[string]string {
 	return map[string]string{

@@ -77,7 +77,7 @@ func (p *proxy) pass(from, to net.Conn, lose *atomic.Bool) {
 }
 
 // throughProxy is a store that reaches lockdb by way of a proxy.
-func throughProxy(t *testing.T, b bundle) (*postgres.Store, *proxy) {
+func throughProxy(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) (*postgres.Store, *proxy) {
 	t.Helper()
 	p := newProxy(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(b.dbs.Lock.Server.Port)))
 	opts := options(t, b.dbs)
@@ -85,7 +85,22 @@ func throughProxy(t *testing.T, b bundle) (*postgres.Store, *proxy) {
 	opts.Config.Port = uint16(p.listener.Addr().(*net.TCPAddr).Port)
 	opts.Config.Fallbacks = nil
 	opts.MaxConns = 1
-	return open(t, opts), p
+	return open(t, as(opts)), p
+}
+
+// eachWay runs test as a store works on its own session, and as it works behind
+// a pooler.
+func eachWay(t *testing.T, test func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options)) {
+	t.Helper()
+	for name, as := range map[string]func(postgres.Options) postgres.Options{
+		"direct": func(o postgres.Options) postgres.Options { return o },
+		"pooled": postgres.Pooled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, setup(t, 16), as)
+		})
+	}
 }
 
 // An acquire whose answer is lost after COMMIT was carried out is unknown, not
@@ -96,46 +111,47 @@ func throughProxy(t *testing.T, b bundle) (*postgres.Store, *proxy) {
 // Mutation: classify an error that is no PgError as a plain failure.
 func TestLostAnswerIsUnknown(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
-	store, p := throughProxy(t, b)
-	session := b.session(t, "alice")
-	params := lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour}
-	warmUp(t, store, params)
+	eachWay(t, func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) {
+		store, p := throughProxy(t, b, as)
+		session := b.session(t, "alice")
+		params := lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour}
+		warmUp(t, store, params)
 
-	p.loseAnswers.Store(true)
-	grant, err := store.Acquire(t.Context(), params)
-	if _, ok := errors.AsType[*lockstore.UnknownOutcomeError](err); !ok || grant.Token != 0 {
-		t.Fatalf("acquire with its answer lost: %+v, %v, want unknown", grant, err)
-	}
-	p.loseAnswers.Store(false)
-	// What was sent in one piece was carried out, though nobody was told.
-	var first lockstore.Entry
-	eventually(t, "the lost grant stands", func(ctx context.Context) (bool, error) {
-		var err error
-		first, err = b.store.Show(ctx, "k")
-		if errors.Is(err, lockstore.ErrNotFound) {
-			return false, nil
+		p.loseAnswers.Store(true)
+		grant, err := store.Acquire(t.Context(), params)
+		if _, ok := errors.AsType[*lockstore.UnknownOutcomeError](err); !ok || grant.Token != 0 {
+			t.Fatalf("acquire with its answer lost: %+v, %v, want unknown", grant, err)
 		}
-		return true, err
-	})
-	again, err := store.Acquire(t.Context(), params)
-	if err != nil || again.Token <= first.Token {
-		t.Fatalf("retry under the same session: %+v, %v, want a token above %s", again, err, first.Token)
-	}
+		p.loseAnswers.Store(false)
+		// What was sent in one piece was carried out, though nobody was told.
+		var first lockstore.Entry
+		eventually(t, "the lost grant stands", func(ctx context.Context) (bool, error) {
+			var err error
+			first, err = b.store.Show(ctx, "k")
+			if errors.Is(err, lockstore.ErrNotFound) {
+				return false, nil
+			}
+			return true, err
+		})
+		again, err := store.Acquire(t.Context(), params)
+		if err != nil || again.Token <= first.Token {
+			t.Fatalf("retry under the same session: %+v, %v, want a token above %s", again, err, first.Token)
+		}
 
-	warmUp(t, store, params)
-	p.loseAnswers.Store(true)
-	if _, err := store.Release(t.Context(), "k", again.Token); !isUnknown(err) {
-		t.Fatalf("release with its answer lost: %v, want unknown", err)
-	}
-	p.loseAnswers.Store(false)
-	eventually(t, "the release is carried out", func(ctx context.Context) (bool, error) {
-		_, err := b.store.Show(ctx, "k")
-		return errors.Is(err, lockstore.ErrNotFound), nil
+		warmUp(t, store, params)
+		p.loseAnswers.Store(true)
+		if _, err := store.Release(t.Context(), "k", again.Token); !isUnknown(err) {
+			t.Fatalf("release with its answer lost: %v, want unknown", err)
+		}
+		p.loseAnswers.Store(false)
+		eventually(t, "the release is carried out", func(ctx context.Context) (bool, error) {
+			_, err := b.store.Show(ctx, "k")
+			return errors.Is(err, lockstore.ErrNotFound), nil
+		})
+		if released, err := store.Release(t.Context(), "k", again.Token); err != nil || !released.Stale {
+			t.Errorf("release repeated: %+v, %v, want stale", released, err)
+		}
 	})
-	if released, err := store.Release(t.Context(), "k", again.Token); err != nil || !released.Stale {
-		t.Errorf("release repeated: %+v, %v, want stale", released, err)
-	}
 }
 
 // warmUp connects and has the statements described, so that what is lost next
@@ -159,17 +175,18 @@ func warmUp(t *testing.T, store *postgres.Store, params lockstore.AcquireParams)
 // Mutation: drop the ErrPreprocessingBatch case of classify.
 func TestCutBeforeSendingIsNotUnknown(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
-	store, p := throughProxy(t, b)
-	session := b.session(t, "alice")
-	p.loseRequests.Store(true)
-	_, err := store.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour})
-	if _, ok := errors.AsType[*lockstore.UnreachableError](err); !ok {
-		t.Errorf("acquire cut off while described: %v, want unreachable", err)
-	}
-	if _, err := b.store.Show(t.Context(), "k"); !errors.Is(err, lockstore.ErrNotFound) {
-		t.Errorf("the key: %v, want not found", err)
-	}
+	eachWay(t, func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) {
+		store, p := throughProxy(t, b, as)
+		session := b.session(t, "alice")
+		p.loseRequests.Store(true)
+		_, err := store.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour})
+		if _, ok := errors.AsType[*lockstore.UnreachableError](err); !ok {
+			t.Errorf("acquire cut off while described: %v, want unreachable", err)
+		}
+		if _, err := b.store.Show(t.Context(), "k"); !errors.Is(err, lockstore.ErrNotFound) {
+			t.Errorf("the key: %v, want not found", err)
+		}
+	})
 }
 
 // A request that was lost on the way is unknown as well: the store cannot tell.
@@ -178,19 +195,20 @@ func TestCutBeforeSendingIsNotUnknown(t *testing.T) {
 // Mutation: classify an error that is no PgError as a plain failure.
 func TestLostRequestIsUnknown(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
-	store, p := throughProxy(t, b)
-	session := b.session(t, "alice")
-	params := lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour}
-	warmUp(t, store, params)
-	p.loseRequests.Store(true)
-	_, err := store.Acquire(t.Context(), params)
-	if !isUnknown(err) {
-		t.Errorf("acquire with its request lost: %v, want unknown", err)
-	}
-	if _, err := b.store.Show(t.Context(), "k"); !errors.Is(err, lockstore.ErrNotFound) {
-		t.Errorf("the key: %v, want not found", err)
-	}
+	eachWay(t, func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) {
+		store, p := throughProxy(t, b, as)
+		session := b.session(t, "alice")
+		params := lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour}
+		warmUp(t, store, params)
+		p.loseRequests.Store(true)
+		_, err := store.Acquire(t.Context(), params)
+		if !isUnknown(err) {
+			t.Errorf("acquire with its request lost: %v, want unknown", err)
+		}
+		if _, err := b.store.Show(t.Context(), "k"); !errors.Is(err, lockstore.ErrNotFound) {
+			t.Errorf("the key: %v, want not found", err)
+		}
+	})
 }
 
 // A grant whose COMMIT is refused is shown to nobody: the rows that came before
@@ -200,16 +218,18 @@ func TestLostRequestIsUnknown(t *testing.T) {
 // Mutation: return the grant before the COMMIT's answer is read.
 func TestNoTokenBeforeCommit(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
-	session := b.session(t, "alice")
-	b.exec(t, `CREATE FUNCTION refuse_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused at commit'; END $$`)
-	b.exec(t, `CREATE CONSTRAINT TRIGGER refuse_at_commit AFTER INSERT ON lock_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse_at_commit()`)
-	grant, err := b.store.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour})
-	if err == nil || isUnknown(err) || grant.Token != 0 {
-		t.Errorf("a grant refused at COMMIT: %+v, %v, want a plain failure and no token", grant, err)
-	}
-	b.exec(t, `DROP TRIGGER refuse_at_commit ON lock_entry`)
-	b.acquire(t, "k", "alice", session, time.Hour)
+	eachWay(t, func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) {
+		store := open(t, as(options(t, b.dbs)))
+		session := b.session(t, "alice")
+		b.exec(t, `CREATE FUNCTION refuse_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused at commit'; END $$`)
+		b.exec(t, `CREATE CONSTRAINT TRIGGER refuse_at_commit AFTER INSERT ON lock_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse_at_commit()`)
+		grant, err := store.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Hour})
+		if err == nil || isUnknown(err) || grant.Token != 0 {
+			t.Errorf("a grant refused at COMMIT: %+v, %v, want a plain failure and no token", grant, err)
+		}
+		b.exec(t, `DROP TRIGGER refuse_at_commit ON lock_entry`)
+		b.acquire(t, "k", "alice", session, time.Hour)
+	})
 }
 
 func isUnknown(err error) bool {

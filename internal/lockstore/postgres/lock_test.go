@@ -177,7 +177,7 @@ func TestBlockedByAnOpenTransaction(t *testing.T) {
 	eachMajor(t, func(t *testing.T, b bundle) {
 		opts := options(t, b.dbs)
 		opts.LockTimeout = 50 * time.Millisecond
-		store := open(t, opts)
+		store, pooled := open(t, opts), open(t, postgres.Pooled(opts))
 		alice, bob := b.session(t, "alice"), b.session(t, "bob")
 		grant := b.acquire(t, "held", "alice", alice, time.Hour)
 
@@ -200,7 +200,8 @@ func TestBlockedByAnOpenTransaction(t *testing.T) {
 				_, err := store.Acquire(t.Context(), lockstore.AcquireParams{Key: "new", Owner: "bob", Session: bob, TTL: time.Minute})
 				return err
 			},
-			"held": func() error { _, err := store.Renew(t.Context(), "held", grant.Token, time.Minute); return err },
+			"held":   func() error { _, err := store.Renew(t.Context(), "held", grant.Token, time.Minute); return err },
+			"pooled": func() error { _, err := pooled.Renew(t.Context(), "held", grant.Token, time.Minute); return err },
 		} {
 			blocked, ok := errors.AsType[*lockstore.BlockedError](try())
 			if !ok || len(blocked.PIDs) != 1 || blocked.PIDs[0] != pid {
@@ -226,18 +227,19 @@ func TestBlockedByAnOpenTransaction(t *testing.T) {
 // Mutation: begin without ISOLATION LEVEL READ COMMITTED.
 func TestReadCommittedWhateverTheDefault(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
-	opts := options(t, b.dbs)
-	opts.Config.RuntimeParams["default_transaction_isolation"] = "repeatable read"
-	strict := open(t, opts)
-	alice := b.session(t, "alice")
-	grant, err := strict.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: alice, TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := strict.Release(t.Context(), "k", grant.Token); err != nil {
-		t.Error(err)
-	}
+	eachWay(t, func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) {
+		opts := options(t, b.dbs)
+		opts.Config.RuntimeParams["default_transaction_isolation"] = "repeatable read"
+		strict := open(t, as(opts))
+		alice := b.session(t, "alice")
+		grant, err := strict.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: alice, TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := strict.Release(t.Context(), "k", grant.Token); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Bad arguments are refused before anything is sent: no token is burnt.

@@ -51,12 +51,15 @@ type Options struct {
 	LockTimeout time.Duration
 	// MaxConns defaults to pgxpool's.
 	MaxConns int32
+
+	pooled bool // a test's: as if a pooler stood between
 }
 
 // Store is a lockstore.Store on lockdb.
 type Store struct {
 	pool        *pgxpool.Pool
 	lockTimeout string
+	pooled      bool
 }
 
 var _ lockstore.Store = (*Store)(nil)
@@ -74,7 +77,12 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connections to lockdb: %w", err)
 	}
+	if opts.LockTimeout <= 0 {
+		opts.LockTimeout = DefaultLockTimeout
+	}
+	s := &Store{lockTimeout: opts.LockTimeout.String(), pooled: opts.pooled}
 	config.ConnConfig = prepare(opts.Config)
+	config.AfterConnect = s.settle
 	if opts.MaxConns > 0 {
 		config.MaxConns = opts.MaxConns
 	}
@@ -82,15 +90,43 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, &lockstore.UnreachableError{Doing: "open lockdb", Err: err}
 	}
-	if opts.LockTimeout <= 0 {
-		opts.LockTimeout = DefaultLockTimeout
-	}
-	s := &Store{pool: pool, lockTimeout: opts.LockTimeout.String()}
+	s.pool = pool
 	if err := s.check(ctx, opts); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// sessionSettings are the transaction settings of tx.go for the whole session,
+// where the server's session is this connection's own: the process id that the
+// server announced is the one that answers. A pooler announces a number of its
+// own, and its servers' sessions are left as they are (K-12.3).
+const sessionSettings = `
+SELECT pg_backend_pid() = $1::bigint,
+       CASE WHEN pg_backend_pid() = $1::bigint THEN set_config('lock_timeout', $2, false) END,
+       CASE WHEN pg_backend_pid() = $1::bigint THEN set_config('default_transaction_isolation', 'read committed', false) END,
+       CASE WHEN pg_backend_pid() = $1::bigint AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+            THEN set_config('synchronous_commit', 'on', false) END`
+
+const directKey = "dlockctl.direct"
+
+// settle looks whether a pooler stands between, and sets the session up when
+// none does: each change is then its one statement, as fast as it can be.
+func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
+	var direct bool
+	var ignored *string
+	err := conn.QueryRow(ctx, sessionSettings, pgx.QueryExecModeExec, int64(conn.PgConn().PID()), s.lockTimeout).Scan(&direct, &ignored, &ignored, &ignored)
+	if err != nil {
+		return fmt.Errorf("set the session up: %w", err)
+	}
+	conn.PgConn().CustomData()[directKey] = direct && !s.pooled
+	return nil
+}
+
+func isDirect(conn *pgx.Conn) bool {
+	direct, known := conn.PgConn().CustomData()[directKey].(bool)
+	return known && direct
 }
 
 // prepare returns a copy of config that leaves no state in the server's

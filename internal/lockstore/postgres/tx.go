@@ -34,7 +34,7 @@ const (
 )
 
 // change runs one statement as a transaction of its own in one round trip, and
-// returns only after COMMIT has answered (K-1.4). A deadlock rolled everything
+// returns only after its commit has answered (K-1.4). A deadlock rolled everything
 // back and is tried again, a few times (K-2.4). doing is a bare verb phrase for
 // the error.
 func (s *Store) change(ctx context.Context, doing, key, sql string, args []any, scan func(pgx.Rows) error) error {
@@ -44,6 +44,9 @@ func (s *Store) change(ctx context.Context, doing, key, sql string, args []any, 
 	}
 	defer conn.Release()
 	_, err = retryDeadlock(ctx, func() error {
+		if isDirect(conn.Conn()) {
+			return runDirect(ctx, conn.Conn(), sql, args, scan)
+		}
 		return s.pipeline(ctx, conn.Conn(), sql, args, scan)
 	})
 	return s.classify(ctx, conn.Conn(), doing, key, err)
@@ -56,6 +59,27 @@ func (s *Store) acquireConn(ctx context.Context, doing string) (*pgxpool.Conn, e
 	}
 	return conn, nil
 }
+
+// runDirect needs nothing around the statement: the server's session is this
+// connection's own, and was set up by settle.
+func runDirect(ctx context.Context, conn *pgx.Conn, sql string, args []any, scan func(pgx.Rows) error) error {
+	if _, err := conn.Prepare(ctx, sql, sql); err != nil {
+		return &unsentError{err}
+	}
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return err //nolint:wrapcheck // classify says what was being done
+	}
+	// Closing the rows, which scan does, reads on to the answer of the commit.
+	return scan(rows)
+}
+
+// unsentError is a failure before the statement itself was sent.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+
+func (e *unsentError) Unwrap() error { return e.err }
 
 func (s *Store) pipeline(ctx context.Context, conn *pgx.Conn, sql string, args []any, scan func(pgx.Rows) error) error {
 	batch := &pgx.Batch{}

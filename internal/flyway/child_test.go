@@ -49,7 +49,7 @@ func child() int {
 	}
 	result, err := m.Up(ctx)
 	for _, a := range result.Applied {
-		fmt.Println(a.Script) //nolint:forbidigo // the child's answer
+		fmt.Println(a.Script)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -26,6 +26,14 @@
 //     it for somebody else's schema and refuse, or baseline over version 1.
 //   - SetVersion never writes, Drop and every way down are refused.
 //
+// # Beside a Flyway
+//
+// The files must be the same set. And where one of them builds an index
+// CONCURRENTLY, Flyway needs flyway.postgresql.transactional.lock=false: by default
+// its main connection keeps a snapshot in an open transaction while it migrates, and
+// while it waits for the lock, and the index build waits for that snapshot. Alone it
+// hangs for ever (measured with 13.12.1 on PostgreSQL 15 and 16).
+//
 // # Failures
 //
 //	file edited, missing, late, failed      *HistoryError, nothing was run

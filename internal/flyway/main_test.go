@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
-		os.Exit(child()) //nolint:forbidigo // the child process of a test, not the tests
+		os.Exit(child())
 	}
 	pgtest.Main(m)
 }
@@ -105,10 +105,10 @@ func history(t *testing.T, db pgtest.DB) []string {
 }
 
 // execute runs SQL as the superuser.
-func execute(t *testing.T, db pgtest.DB, sql string, args ...any) {
+func execute(t *testing.T, db pgtest.DB, sql string) {
 	t.Helper()
 	asSuper(t, db, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(t.Context(), sql, args...)
+		_, err := conn.Exec(t.Context(), sql)
 		return err
 	})
 }

@@ -38,13 +38,6 @@ type item struct {
 	state      State
 }
 
-func (it *item) description() string {
-	if it.applied != nil {
-		return it.applied.Description
-	}
-	return it.local.Description
-}
-
 // plan is the catalogue laid over the history.
 type plan struct {
 	catalogue *Catalogue

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// poolerProbes is how often the question is asked: what other clients do at the same
-// moment can hide a pooler once, hardly ever three times.
+// poolerProbes is how often the question is asked: a pooler that hands out backends in
+// turn can give the same one back once, and so can what other clients do.
 const poolerProbes = 3
 
 // refusePooler returns a *PoolerError when statements of this connection reach
@@ -18,9 +18,8 @@ const poolerProbes = 3
 // A server announces its backend's own process id when a connection starts; a
 // pooler announces a number of its own. Where they agree nothing stands between.
 // Where they differ it may still be a pooler in session mode, which is harmless. So
-// the question is asked again, which finds one that hands out backends in turn; and
-// once more while a second connection holds a backend, which finds one that hands
-// out the last one used.
+// the question is asked again while a second connection holds a backend: then one
+// that lends backends has to serve the first from another.
 func (m *Migrator) refusePooler(ctx context.Context) error {
 	first, err := backendPID(ctx, m.conn)
 	if err != nil || first == m.conn.PgConn().PID() {
@@ -40,31 +39,18 @@ func (m *Migrator) refusePooler(ctx context.Context) error {
 	return errors.Join(err, other.Close(closing))
 }
 
-// probePooler fails when the connection has left the backend it was first served by,
-// by itself or because other took it.
+// probePooler fails when the connection has left the backend it was first served by.
 func (m *Migrator) probePooler(ctx context.Context, other *pgx.Conn, first uint32) error {
-	again, err := backendPID(ctx, m.conn)
-	if err != nil {
-		return err
-	}
 	tx, err := other.Begin(ctx)
 	if err != nil {
 		return fmt.Errorf("look for a pooler: %w", err)
 	}
-	defer func() { _ = tx.Rollback(ctx) }()        // and if not, closing the connection ends it
-	if _, err := backendPID(ctx, tx); err != nil { // the first statement is what takes a backend
-		return err
+	defer func() { _ = tx.Rollback(ctx) }() // and if not, closing the connection ends it
+	now, err := backendPID(ctx, m.conn)
+	if err == nil && now != first {
+		err = &PoolerError{First: first, Second: now}
 	}
-	last, err := backendPID(ctx, m.conn)
-	if err != nil {
-		return err
-	}
-	for _, pid := range []uint32{again, last} {
-		if pid != first {
-			return &PoolerError{First: first, Second: pid}
-		}
-	}
-	return nil
+	return err
 }
 
 type queryRower interface {

@@ -112,19 +112,20 @@ type UnsafeError struct {
 func (e *UnsafeError) Error() string { return fmt.Sprintf("%s (%s)", e.Problem, e.Clause) }
 
 // SchemaError is returned by Open: lockdb's schema is older or newer than this
-// program works with, or its last migration failed half-way.
+// program works with. An edited or half-done history is a *flyway.HistoryError.
 type SchemaError struct {
-	// Have is the highest version applied, 0 for none; Dirty tells that it failed.
-	Have  int
-	Dirty bool
+	// Have is the highest version applied, 0 for none.
+	Have int
+	// IsPaydb tells that the address leads to paydb instead.
+	IsPaydb bool
 	// Min and Max are the versions that this program works with.
 	Min, Max int
 }
 
 func (e *SchemaError) Error() string {
 	switch {
-	case e.Dirty:
-		return fmt.Sprintf("lockdb's migration %d failed half-way", e.Have)
+	case e.IsPaydb:
+		return "the address given for lockdb is that of paydb"
 	case e.Have < e.Min:
 		return fmt.Sprintf("lockdb's schema is at version %d, older than the %d this program needs", e.Have, e.Min)
 	default:

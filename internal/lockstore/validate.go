@@ -39,11 +39,17 @@ func ValidOperator(operator string) error { return validName("operator", operato
 // granted under a key that [ValidKey] would refuse can still be shown, renewed,
 // released and revoked.
 func LookupKey(key string) error {
-	switch {
-	case key == "":
+	if key == "" {
 		return fmt.Errorf("%w: key is empty; give one", ErrInvalid)
-	case !utf8.ValidString(key), strings.ContainsRune(key, 0):
-		return fmt.Errorf("%w: key %s is not text that a database holds; give the key that lock list prints", ErrInvalid, shown(key))
+	}
+	return LookupText("key", key)
+}
+
+// LookupText refuses what no row of a database can equal: text that is not
+// UTF-8 or holds a NUL. Empty means that nothing is looked for, and passes.
+func LookupText(what, text string) error {
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return fmt.Errorf("%w: %s %s is not text that a database holds; give what the lists print", ErrInvalid, what, shown(text))
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func samples() []sample {
 		{"UnsafeError", &lockstore.UnsafeError{Clause: "K-1.1", Problem: "no trigger", Fix: "enable it"}, app.Refused, "unsafe_database"},
 		{"SchemaError", &lockstore.SchemaError{Have: 1, Min: 2, Max: 3}, app.Refused, "schema_version"},
 		{"SchemaError", &lockstore.SchemaError{Have: 4, Min: 2, Max: 3}, app.Refused, "schema_version"},
-		{"SchemaError", &lockstore.SchemaError{Have: 2, Dirty: true, Min: 2, Max: 3}, app.History, "schema_dirty"},
+		{"SchemaError", &lockstore.SchemaError{IsPaydb: true, Min: 2, Max: 3}, app.Refused, "wrong_database"},
 		{"HistoryError", &flyway.HistoryError{Table: "t", Findings: []flyway.Finding{{Message: "edited", Hint: "put it back"}}}, app.History, "history"},
 		{"LockError", &flyway.LockError{Err: context.DeadlineExceeded}, app.Held, "migration_locked"},
 		{"MigrationError", &flyway.MigrationError{Script: "V1__x.sql", Err: &pgconn.PgError{Code: "42601"}}, app.Unexpected, "migration_failed"},

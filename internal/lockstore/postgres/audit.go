@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -28,6 +29,9 @@ func (s *Store) Revocation(ctx context.Context, id int64) (lockstore.Revocation,
 }
 
 func (s *Store) revocations(ctx context.Context, id *int64, filter lockstore.RevocationFilter) ([]lockstore.Revocation, error) {
+	if err := errors.Join(lockstore.LookupText("key", filter.Key), lockstore.LookupText("operator", filter.Operator)); err != nil {
+		return nil, err
+	}
 	found := []lockstore.Revocation{}
 	args := []any{id, null(filter.Key), null(filter.Operator), filter.After, null(filter.Limit)}
 	err := s.read(ctx, "list revocations", listRevocationsQuery, args, func(rows pgx.Rows) error {
@@ -46,6 +50,9 @@ func (s *Store) revocations(ctx context.Context, id *int64, filter lockstore.Rev
 
 // OperatorLog lists what operators did to the whole database.
 func (s *Store) OperatorLog(ctx context.Context, filter lockstore.OperatorLogFilter) ([]lockstore.OperatorRecord, error) {
+	if err := lockstore.LookupText("action", filter.Action); err != nil {
+		return nil, err
+	}
 	found := []lockstore.OperatorRecord{}
 	args := []any{null(filter.Action), filter.After, null(filter.Limit)}
 	err := s.read(ctx, "list the operator log", listOperatorLogQuery, args, func(rows pgx.Rows) error {

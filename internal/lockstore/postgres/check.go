@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/migrations"
 )
 
 // The versions of lockdb's schema that this package works with.
@@ -77,15 +79,43 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// checkSchema compares the migration history with what this package knows.
+// lockdbFiles are the migrations that this program knows, read once.
+var lockdbFiles = sync.OnceValues(func() (*flyway.Catalogue, error) {
+	return flyway.Load(flyway.Location{FS: migrations.FS, Dir: "lockdb"})
+})
+
+// checkSchema compares the migration history with the files that this program
+// knows: a version outside its range, then anything edited, missing or half-done.
 func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+	var locks, pays bool
+	if err := conn.QueryRow(ctx, checkTablesQuery).Scan(&locks, &pays); err != nil {
+		return fmt.Errorf("open lockdb: %w", err)
+	}
+	wrong := &lockstore.SchemaError{Min: MinSchema, Max: MaxSchema, IsPaydb: pays && !locks}
+	if wrong.IsPaydb {
+		return wrong
+	}
 	rows, err := flyway.Applied(ctx, conn, "")
 	if err != nil {
 		return fmt.Errorf("open lockdb: %w", err)
 	}
-	have, dirty := flyway.CurrentVersion(rows)
-	if dirty || have < MinSchema || have > MaxSchema {
-		return &lockstore.SchemaError{Have: have, Dirty: dirty, Min: MinSchema, Max: MaxSchema}
+	files, err := lockdbFiles()
+	if err != nil {
+		return fmt.Errorf("read the migrations of lockdb: %w", err)
+	}
+	findings, err := flyway.Compare(ctx, conn, files, "")
+	if err != nil {
+		return fmt.Errorf("open lockdb: %w", err)
+	}
+	// What is pending or from the future is a matter of the range alone.
+	findings = slices.DeleteFunc(findings, func(f flyway.Finding) bool {
+		return f.Severity != flyway.SeverityError || f.Kind == flyway.KindPending || f.Kind == flyway.KindUnmanaged
+	})
+	if len(findings) > 0 {
+		return fmt.Errorf("open lockdb: %w", &flyway.HistoryError{Table: flyway.TableName, Findings: findings})
+	}
+	if wrong.Have, _ = flyway.CurrentVersion(rows); wrong.Have < MinSchema || wrong.Have > MaxSchema {
+		return wrong
 	}
 	return nil
 }

@@ -44,6 +44,12 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 		return fmt.Errorf("%s: %w", doing, lockstore.ErrSessionLost)
 	case pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate":
 		return &lockstore.GrantsClosedError{Reason: pgErr.Message, Hint: pgErr.Hint}
+	case pgErr.Code == pgerrcode.SequenceGeneratorLimitExceeded, pgErr.ConstraintName == "lock_entry_token_max_ck":
+		return &lockstore.UnsafeError{
+			Clause:  "K-1.6",
+			Problem: "the token sequence has passed 2^53, above which no token is accepted: somebody set it there, or a forged token was taken for evidence",
+			Fix:     "find out what set it before anything else; audit verify and restore plan show the evidence",
+		}
 	case pgErr.Severity == "FATAL" || pgErr.Severity == "PANIC":
 		// The server went away, perhaps between its commit and its answer.
 		return &lockstore.UnknownOutcomeError{Doing: doing, Err: err}

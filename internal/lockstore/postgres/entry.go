@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -41,6 +42,9 @@ func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 }
 
 func (s *Store) entries(ctx context.Context, doing, key string, filter lockstore.Filter) ([]lockstore.Entry, error) {
+	if err := errors.Join(lockstore.LookupText("owner", filter.Owner), lockstore.LookupText("prefix", filter.Prefix)); err != nil {
+		return nil, err
+	}
 	var session *uuid.UUID
 	if filter.Session != "" {
 		parsed, err := sessionUUID(filter.Session)

@@ -23,7 +23,7 @@ func Queries() map[string]string {
 		"revoke_many": revokeManyQuery, "prune": pruneQuery, "entry_session": entrySessionQuery, "lock_key": lockKeyQuery,
 		"log_operator_action": logActionQuery, "list_operator_log": listOperatorLogQuery, "grant_history": grantHistoryQuery,
 		"verify_chain": verifyChainQuery, "verify_revocations": verifyRevocationsQuery, "verify_guards": verifyGuardsQuery, "count_audit": countAuditQuery,
-		"check_triggers": checkTriggersQuery, "check_sequence": checkSequenceQuery, "check_gate": checkGateQuery,
+		"check_triggers": checkTriggersQuery, "check_sequence": checkSequenceQuery, "check_tables": checkTablesQuery, "check_gate": checkGateQuery,
 	}
 }
 

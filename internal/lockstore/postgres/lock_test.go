@@ -311,6 +311,23 @@ func TestEndlessRowsList(t *testing.T) {
 	})
 }
 
+// A sequence that has run past every token that is accepted is said so.
+//
+// Clauses: K-1.6
+// Mutation: drop lock_entry_token_max_ck from V4, or its case of classify.
+func TestExhaustedSequence(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	session := b.session(t, "alice")
+	for _, at := range []int64{1 << 53, 1<<63 - 1} {
+		b.exec(t, `SELECT setval('fencing_token_seq', $1)`, at)
+		_, err := b.store.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "alice", Session: session, TTL: time.Minute})
+		if unsafe, ok := errors.AsType[*lockstore.UnsafeError](err); !ok || unsafe.Clause != "K-1.6" {
+			t.Errorf("at %d: %v, want K-1.6", at, err)
+		}
+	}
+}
+
 // A store without rights says which it lacks, and that nothing happened.
 func TestMissingRightIsNotUnknown(t *testing.T) {
 	t.Parallel()

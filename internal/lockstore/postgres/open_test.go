@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
@@ -173,7 +174,11 @@ func isOtherEnvironment(err error) bool {
 	return ok
 }
 
-// A schema that is too old, too new or left half-way is refused by its number.
+// A schema that is too old or too new is refused by its number, an edited or
+// half-done one by its file, and paydb by its name.
+//
+// Clauses: K-9.3
+// Mutation: drop the comparison with the files from checkSchema.
 func TestOpenRefusesAnUnknownSchema(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 16)
@@ -181,16 +186,27 @@ func TestOpenRefusesAnUnknownSchema(t *testing.T) {
 	refused := func(name string, config *pgx.ConnConfig, want lockstore.SchemaError) {
 		t.Helper()
 		_, err := postgres.Open(t.Context(), postgres.Options{Config: config})
-		if got, ok := errors.AsType[*lockstore.SchemaError](err); !ok || got.Have != want.Have || got.Dirty != want.Dirty {
+		if got, ok := errors.AsType[*lockstore.SchemaError](err); !ok || got.Have != want.Have || got.IsPaydb != want.IsPaydb {
 			t.Errorf("%s: %v, want %+v", name, err, want)
+		}
+	}
+	halfWay := func(name string, kind flyway.Kind, change string) {
+		t.Helper()
+		b.exec(t, change)
+		_, err := postgres.Open(t.Context(), postgres.Options{Config: b.dbs.Lock.Config(t, "t_lockapp")})
+		if got, ok := errors.AsType[*flyway.HistoryError](err); !ok || got.Findings[0].Kind != kind {
+			t.Errorf("%s: %v, want %s", name, err, kind)
 		}
 	}
 	refused("empty", empty.Config(t, "t_lockapp"), lockstore.SchemaError{})
 	row := `INSERT INTO flyway_schema_history (installed_rank, version, description, type, script, installed_by, execution_time, success) VALUES (900, '900', 'later', 'SQL', 'V900__later.sql', 'x', 1, true)`
 	b.exec(t, row)
 	refused("newer", b.dbs.Lock.Config(t, "t_lockapp"), lockstore.SchemaError{Have: 900})
-	b.exec(t, `UPDATE flyway_schema_history SET success = false WHERE version = '900'`)
-	refused("half-way", b.dbs.Lock.Config(t, "t_lockapp"), lockstore.SchemaError{Have: 900, Dirty: true})
+	refused("paydb", b.dbs.Pay.Config(t, "t_auditor"), lockstore.SchemaError{IsPaydb: true})
+	b.exec(t, `DELETE FROM flyway_schema_history WHERE version = '900'`)
+	halfWay("half-way", flyway.KindFailed, `UPDATE flyway_schema_history SET success = false WHERE version = '7'`)
+	b.exec(t, `UPDATE flyway_schema_history SET success = true WHERE version = '7'`)
+	halfWay("edited", flyway.KindEdited, `UPDATE flyway_schema_history SET checksum = checksum + 1 WHERE version = '3'`)
 }
 
 // Nothing is decided from a standby: the store says so in one line.

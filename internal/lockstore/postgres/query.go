@@ -44,6 +44,7 @@ var (
 	countAuditQuery        = query("count_audit")
 	checkTriggersQuery     = query("check_triggers")
 	checkSequenceQuery     = query("check_sequence")
+	checkTablesQuery       = query("check_tables")
 	checkGateQuery         = query("check_gate")
 )
 

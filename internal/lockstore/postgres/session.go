@@ -156,6 +156,9 @@ func (s *Store) Sessions(ctx context.Context, filter lockstore.SessionFilter) ([
 }
 
 func (s *Store) sessions(ctx context.Context, id *uuid.UUID, filter lockstore.SessionFilter) ([]lockstore.Session, error) {
+	if err := lockstore.LookupText("owner", filter.Owner); err != nil {
+		return nil, err
+	}
 	sessions := []lockstore.Session{}
 	err := s.read(ctx, "list sessions", listSessionsQuery, []any{id, null(filter.Owner), filter.Expired, null(filter.Limit)}, func(rows pgx.Rows) error {
 		return scanRows(rows, func() error {

@@ -129,6 +129,19 @@ func TestListsAndSecrets(t *testing.T) {
 			t.Errorf("%s: %d entries, %v, want %d", name, len(entries), err, tt.want)
 		}
 	}
+	for _, text := range []string{"\xff", "a\x00b"} {
+		_, owner := b.store.List(t.Context(), lockstore.Filter{Owner: text})
+		_, prefix := b.store.List(t.Context(), lockstore.Filter{Prefix: text})
+		_, sessions := b.store.Sessions(t.Context(), lockstore.SessionFilter{Owner: text})
+		_, rows := b.store.Revocations(t.Context(), lockstore.RevocationFilter{Key: text})
+		_, log := b.store.OperatorLog(t.Context(), lockstore.OperatorLogFilter{Action: text})
+		_, many := b.store.RevokeMany(t.Context(), lockstore.RevokeManyParams{Filter: lockstore.Filter{Prefix: text}, Operator: "erin", Reason: "why"})
+		for i, err := range []error{owner, prefix, sessions, rows, log, many} {
+			if !errors.Is(err, lockstore.ErrInvalid) {
+				t.Errorf("filter %d with %q: %v, want ErrInvalid", i, text, err)
+			}
+		}
+	}
 	const secret = "c4ca4238-a0b9-2382-0dcc-509a6f75849b-and-more"
 	_, err := b.store.Session(t.Context(), secret)
 	if !errors.Is(err, lockstore.ErrInvalid) || len(err.Error()) > 60 {

@@ -26,8 +26,8 @@ import (
 )
 
 // Main runs the program with these arguments, without its own name, and
-// returns its exit code. SIGINT and SIGTERM end the command's context; the
-// second one of them ends the process.
+// returns its exit code. SIGINT, SIGTERM and SIGHUP end the command's context;
+// the second one of them ends the process.
 func Main(ctx context.Context, args []string, streams *ui.Streams) int {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -117,12 +117,12 @@ func newHelpCmd() *cobra.Command {
 	}
 }
 
-// untilSignal ends the context at the first SIGINT or SIGTERM, with the signal
+// untilSignal ends the context at the first SIGINT, SIGTERM or SIGHUP, with the signal
 // as its cause, and gives the next one back to the system.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		select {
 		case s := <-signals:

@@ -39,10 +39,14 @@ func (e *DeadlineError) Error() string { return fmt.Sprintf("gave up after %s", 
 type SignalError struct{ Signal syscall.Signal }
 
 func (e *SignalError) Error() string {
-	if e.Signal == syscall.SIGTERM {
+	switch e.Signal {
+	case syscall.SIGTERM:
 		return "terminated"
+	case syscall.SIGHUP:
+		return "hung up"
+	default:
+		return "interrupted"
 	}
-	return "interrupted"
 }
 
 // stoppedError is what was being done when the deadline or a signal came.

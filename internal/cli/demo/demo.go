@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,7 +52,12 @@ func runDemo(ctx context.Context, a *app.App, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	folder, err := makeFolder()
+	// A reader that goes away must not take the process with it: two servers
+	// would be left running. Writing then fails with EPIPE instead.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
+	folder, err := makeFolder(cfg.StateDir)
 	if err != nil {
 		return err
 	}
@@ -93,12 +100,12 @@ func runDemo(ctx context.Context, a *app.App, keep bool) (err error) {
 	})
 }
 
-// makeFolder makes a folder that the server's user may enter when the caller is
+// makeFolder makes a folder, in parent or else among the temporary files, that the server's user may enter when the caller is
 // root. What lies in it is closed to others.
-func makeFolder() (string, error) {
-	folder, err := os.MkdirTemp("", "dlockctl-demo-")
+func makeFolder(parent string) (string, error) {
+	folder, err := os.MkdirTemp(parent, "dlockctl-demo-")
 	if err != nil {
-		return "", fmt.Errorf("make a folder for the demo: %w", err)
+		return "", app.UsageError("give a folder that you may write to: --state-dir FOLDER, or TMPDIR", "make a folder for the demo: %v", err)
 	}
 	if err := os.Chmod(folder, 0o711); err != nil { //nolint:gosec // G302: to be passed through, not read
 		return "", errors.Join(fmt.Errorf("open the demo's folder: %w", err), os.RemoveAll(folder))
@@ -130,6 +137,7 @@ func sayHowToReach(a *app.App, folder string) {
 	for _, command := range []string{"audit list", "lock list", "dev status", "dev destroy --yes"} {
 		a.Note("  dlockctl --state-dir %s %s", folder, command)
 	}
+	a.Note("  rmdir %s", folder)
 }
 
 // tell plays the story, shows it, and fails unless every outcome is what it
@@ -146,6 +154,9 @@ func tell(ctx context.Context, a *app.App, cast scenario.Cast) error {
 	}
 	started := a.Streams.Now()
 	outcomes := scenario.Takeover(ctx, cast)
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("play the story: %w", cause)
+	}
 	if readable {
 		if shown.err != nil {
 			return fmt.Errorf("show the story: %w", shown.err)

@@ -50,21 +50,21 @@ func (e *Env) findBinaries(ctx context.Context, major int) (binaries, error) {
 func (e *Env) toldBinaries(ctx context.Context, told, source string, major int) (binaries, error) {
 	dir, err := filepath.Abs(told)
 	if err != nil {
-		return binaries{}, fmt.Errorf("%s=%s: %w", source, told, err)
+		return binaries{}, setup("%s=%s: %w", source, told, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "bin", "initdb")); err == nil {
 		dir = filepath.Join(dir, "bin")
 	}
 	version, err := cluster.ReadVersion(ctx, dir, e.account)
 	if err != nil {
-		return binaries{}, fmt.Errorf("%s=%s: %w", source, told, err)
+		return binaries{}, setup("%s=%s: %w", source, told, err)
 	}
 	if version.Major < minMajor {
-		return binaries{}, fmt.Errorf("%s=%s is PostgreSQL %s, which is too old: %d or newer is needed, %d is the target",
+		return binaries{}, setup("%s=%s is PostgreSQL %s, which is too old: %d or newer is needed, %d is the target",
 			source, told, version.Text, minMajor, targetMajor)
 	}
 	if major != 0 && version.Major != major {
-		return binaries{}, fmt.Errorf("%s=%s is PostgreSQL %s, but the data in %s was made by %d; "+
+		return binaries{}, setup("%s=%s is PostgreSQL %s, but the data in %s was made by %d; "+
 			"name a PostgreSQL %d, or start over with `dlockctl dev destroy`", source, told, version.Text, e.dir, major, major)
 	}
 	return binaries{dir: dir, version: version}, nil

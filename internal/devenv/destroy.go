@@ -24,7 +24,7 @@ func (e *Env) Destroy(ctx context.Context) error {
 		if _, err := os.Lstat(e.dir); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return fmt.Errorf("%s has no %s, so dlockctl dev did not make it; remove it by hand", e.dir, marker)
+		return &NotMadeError{Dir: e.dir}
 	}
 	lock, err := e.lock(ctx)
 	if err != nil {

@@ -203,7 +203,7 @@ func (e *Env) dsn(name string) (string, error) {
 		return "", err
 	}
 	if !made {
-		return "", fmt.Errorf("there is no %s in %s; run `dlockctl dev up`", name, e.dir)
+		return "", &NotUpError{Name: name, Dir: e.dir}
 	}
 	return e.instance(name).readDSN()
 }

@@ -36,7 +36,7 @@ func stateDir(opts Options) (string, error) {
 	}
 	home := opts.Env("HOME")
 	if !filepath.IsAbs(home) {
-		return "", errors.New("find the state folder: HOME is not set; name one with DLOCKCTL_STATE_DIR")
+		return "", setup("find the state folder: HOME is not set; name one with DLOCKCTL_STATE_DIR")
 	}
 	return filepath.Join(home, ".local", "state", "dlockctl"), nil
 }
@@ -74,7 +74,7 @@ func (e *Env) makeDir() error {
 		if strings.HasPrefix(entry.Name(), cluster.TempPrefix) {
 			continue // the marker of an up that was killed
 		}
-		return fmt.Errorf("%s holds %q and was not made by dlockctl dev; choose another state folder with DLOCKCTL_STATE_DIR",
+		return setup("%s holds %q and was not made by dlockctl dev; choose another state folder with DLOCKCTL_STATE_DIR",
 			e.dir, entry.Name())
 	}
 	if err := cluster.WriteFile(filepath.Join(e.dir, marker), []byte(markerText), 0o600); err != nil {
@@ -122,15 +122,15 @@ func (e *Env) checkOwner() error {
 		return fmt.Errorf("look at the state folder: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is not a folder (a link is not followed); choose another state folder with DLOCKCTL_STATE_DIR", e.dir)
+		return setup("%s is not a folder (a link is not followed); choose another state folder with DLOCKCTL_STATE_DIR", e.dir)
 	}
 	owner, ok := cluster.OwnerOf(info)
 	if ok && int(owner) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user id %d, not to you (%d); choose a state folder of your own with DLOCKCTL_STATE_DIR",
+		return setup("%s belongs to user id %d, not to you (%d); choose a state folder of your own with DLOCKCTL_STATE_DIR",
 			e.dir, owner, os.Geteuid())
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s may be written by others (mode %04o); run chmod go-w on it or choose another state folder",
+		return setup("%s may be written by others (mode %04o); run chmod go-w on it or choose another state folder",
 			e.dir, info.Mode().Perm())
 	}
 	return nil
@@ -138,7 +138,7 @@ func (e *Env) checkOwner() error {
 
 func (e *Env) unwritable(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("state folder is not writable: %w; choose another with DLOCKCTL_STATE_DIR", err)
+		return setup("state folder is not writable: %w; choose another with DLOCKCTL_STATE_DIR", err)
 	}
 	return fmt.Errorf("use the state folder: %w", diskFull(err))
 }

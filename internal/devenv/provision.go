@@ -141,7 +141,7 @@ func (p *postgres) dsnPath() string { return filepath.Join(p.dir, dsnFile) }
 func (p *postgres) readDSN() (string, error) {
 	raw, err := os.ReadFile(p.dsnPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s is not set up in %s; run `dlockctl dev up`", p.name, p.env.dir)
+		return "", &NotUpError{Name: p.name, Dir: p.env.dir}
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the DSN file: %w", err)

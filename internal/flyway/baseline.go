@@ -18,14 +18,11 @@ const defaultBaseline = "<< Flyway Baseline >>"
 func (m *Migrator) Baseline(ctx context.Context, version, description string) error {
 	description = cmp.Or(description, defaultBaseline)
 	want, err := parseVersion(version)
-	if err != nil {
-		return err
-	}
-	if want.none() || len(version) > 50 {
-		return fmt.Errorf("baseline version %q is not a version; give one such as 1, at most 50 characters", version)
+	if err != nil || want.none() || len(version) > 50 {
+		return fmt.Errorf("%w: baseline version %q is not a version; give one such as 1, at most 50 digits and dots", ErrArgument, version)
 	}
 	if len(description) > maxDescription {
-		return fmt.Errorf("baseline description has %d characters; shorten it to %d", len(description), maxDescription)
+		return fmt.Errorf("%w: baseline description has %d characters; shorten it to %d", ErrArgument, len(description), maxDescription)
 	}
 	if err := m.writable(ctx); err != nil {
 		return err

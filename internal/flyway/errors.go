@@ -10,6 +10,9 @@ import (
 // ErrStandby is returned by Up, Baseline and Repair on a server in recovery (K-6.3).
 var ErrStandby = errors.New("the server is a standby; migrate its primary")
 
+// ErrArgument is wrapped by Open and Baseline for what a caller may not ask.
+var ErrArgument = errors.New("invalid argument")
+
 // FileError is a file that Load refuses.
 type FileError struct {
 	File   string `json:"file"`

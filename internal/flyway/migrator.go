@@ -63,7 +63,7 @@ type Migrator struct {
 func Open(ctx context.Context, config *pgx.ConnConfig, catalogue *Catalogue, opts Options) (*Migrator, error) {
 	opts.LockTimeout = cmp.Or(opts.LockTimeout, DefaultLockTimeout)
 	if opts.LockTimeout < 0 {
-		return nil, fmt.Errorf("lock timeout %s is negative; give a positive one", opts.LockTimeout)
+		return nil, fmt.Errorf("%w: lock timeout %s is negative; give a positive one", ErrArgument, opts.LockTimeout)
 	}
 	if opts.Progress == nil {
 		opts.Progress = func(Event) {}

@@ -251,7 +251,7 @@ func TestLockdbJournalRefusesARepeatedToken(t *testing.T) {
 // Each login is refused what it must be refused.
 //
 // Clauses: K-12.1, K-3.3
-// Mutation: grant lockapp UPDATE on the sequence, or INSERT on all of lock_revocation.
+// Mutation: grant lockapp UPDATE on the sequence, or INSERT on all of lock_revocation, or leave PUBLIC EXECUTE on lock_grant_begin.
 func TestLockdbRolesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, major := range pgtest.Majors() {
@@ -281,6 +281,15 @@ func TestLockdbRolesAreRefused(t *testing.T) {
 				`TRUNCATE lock_entry`,
 			} {
 				lockdbRefused(t, app, "42501", sql)
+			}
+			// A function that writes the journal as its owner is attached by nobody
+			// else: it would record whatever a table of his own says.
+			for _, login := range []string{"t_lockapp", "t_auditor", "t_operator"} {
+				conn := db.Conn(t, login)
+				lockdbExec(t, conn, `CREATE TEMP TABLE forged (fencing_token BIGINT, lock_key TEXT, owner_id TEXT, session_id UUID, acquired_at TIMESTAMPTZ, expires_at TIMESTAMPTZ)`)
+				for _, function := range []string{"lock_grant_begin", "lock_grant_move", "lock_grant_end"} {
+					lockdbRefused(t, conn, "42501", `CREATE TRIGGER forge AFTER INSERT OR UPDATE OR DELETE ON forged FOR EACH ROW EXECUTE FUNCTION `+function+`()`)
+				}
 			}
 			auditor := db.Conn(t, "t_auditor")
 			lockdbExec(t, auditor, `SELECT count(*) FROM lock_grant, lock_entry, lock_session, lock_revocation, operator_log, lock_gate, fencing_token_seq`)

@@ -120,6 +120,10 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Whoever may execute them could attach them to a table of his own, and forge
+-- grants.
+REVOKE EXECUTE ON FUNCTION lock_grant_begin(), lock_grant_move(), lock_grant_end() FROM PUBLIC;
+
 SELECT lock_grant_extend();
 
 CREATE TRIGGER lock_grant_begin AFTER INSERT ON lock_entry

@@ -55,7 +55,7 @@ func (e Exit) Meaning() string {
 	case Interrupted:
 		return "interrupted (SIGINT)"
 	case Terminated:
-		return "terminated (SIGTERM)"
+		return "terminated (SIGTERM), or hung up (SIGHUP)"
 	default:
 		return "exit " + strconv.Itoa(int(e))
 	}

@@ -22,7 +22,7 @@ import (
 // opens for granting again once that has been run, word for word.
 //
 // Clauses: K-1.1, K-1.5
-// Mutation: drop a trigger from guards(), or a row of checkSequence.
+// Mutation: drop a trigger from Guards(), or a row of checkSequence.
 func TestOpenRefusesWithoutAGuard(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {

@@ -60,7 +60,7 @@ func history(ctx context.Context, _ *exam, s *side, tx pgx.Tx) (finding, error) 
 	if slices.ContainsFunc(rows, func(r flyway.Row) bool { return r.Version == "" }) {
 		catalogue = made.seeded // repeatables are seeds, which are no schema (K-9.4)
 	}
-	findings, err := flyway.Compare(ctx, tx, catalogue, "")
+	_, findings, err := flyway.Compare(ctx, tx, catalogue, "")
 	if err != nil {
 		return finding{}, err
 	}

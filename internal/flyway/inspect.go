@@ -14,16 +14,17 @@ func FindPooler(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) err
 	return (&Migrator{conn: conn, config: config}).refusePooler(ctx)
 }
 
-// Compare sets the files against the history that q reads, as Validate does, in a
-// transaction of the caller's. Schema "" means the connection's current_schema.
-func Compare(ctx context.Context, q Querier, catalogue *Catalogue, schema string) ([]Finding, error) {
+// Compare sets the files against the history that q reads, as Validate does. It
+// returns the rows in force too, as Applied does. Schema "" means the connection's
+// current_schema.
+func Compare(ctx context.Context, q Querier, catalogue *Catalogue, schema string) ([]Row, []Finding, error) {
 	schema, err := schemaOf(ctx, q, schema)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rows, err := table{schema}.rows(ctx, q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return analyse(catalogue, rows).findings(), nil
+	return fold(rows), analyse(catalogue, rows).findings(), nil
 }

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-
 // ValidEnvironment refuses a name that is not lower case letters, digits, dots,
 // dashes and underscores, at most 63 of them.
 func ValidEnvironment(name string) error {
-	if !environmentName.MatchString(name) {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	if name == "" || len(name) > 63 || strings.Trim(name, letters+"._-") != "" || !strings.Contains(letters, name[:1]) {
 		return fmt.Errorf("environment %q is not 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
 	}
 	return nil

@@ -96,6 +96,12 @@ func (b *batch) sessions() []uuid.UUID {
 // run tries what is left. It returns the place in order of the statement that
 // failed, or -1 when the whole transaction did.
 func (b *batch) run(ctx context.Context, conn *pgx.Conn) (failed int, err error) {
+	if isDirect(conn) {
+		// Planned once instead of once a key.
+		if _, err := conn.Prepare(ctx, acquireQuery, acquireQuery); err != nil {
+			return -1, &unsentError{err}
+		}
+	}
 	sent := time.Now()
 	queue := &pgx.Batch{}
 	queue.Queue(begin)
@@ -103,7 +109,7 @@ func (b *batch) run(ctx context.Context, conn *pgx.Conn) (failed int, err error)
 	queue.Queue(lockLiveSessionsQuery, b.sessions())
 	for _, i := range b.order {
 		p := b.params[i]
-		queue.Queue(acquireQuery, p.Key, p.Owner, b.ids[i], p.TTL.Seconds())
+		queue.Queue(acquireQuery, p.Key, p.Owner, [16]byte(b.ids[i]), p.TTL.Seconds())
 	}
 	queue.Queue("COMMIT")
 	failed, err = b.read(conn.SendBatch(ctx, queue), sent)

@@ -48,7 +48,8 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 		return err
 	}
 	defer conn.Release()
-	facts, err := instance.Read(ctx, conn)
+	q := oneTrip{conn.Conn()}
+	facts, err := instance.Read(ctx, q)
 	if err != nil {
 		return &lockstore.UnreachableError{Doing: "open lockdb", Err: err}
 	}
@@ -58,17 +59,17 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 	if facts.InRecovery {
 		return fmt.Errorf("open lockdb: %w", lockstore.ErrNotPrimary)
 	}
-	checks := []func() error{func() error { return checkSchema(ctx, conn.Conn()) }}
+	checks := []func() error{func() error { return checkSchema(ctx, q) }}
 	if opts.Purpose >= Changing && !opts.AllowSameInstance {
-		checks = append(checks, func() error { return checkSeparate(ctx, conn.Conn(), facts, opts.PeerConfig) })
+		checks = append(checks, func() error { return checkSeparate(ctx, q, facts, opts.PeerConfig) })
 	}
 	if opts.Purpose >= Changing {
-		checks = append(checks, func() error { return instance.CheckEnvironment(ctx, conn, "lockdb", opts.Environment) })
+		checks = append(checks, func() error { return instance.CheckEnvironment(ctx, q, "lockdb", opts.Environment) })
 	}
 	if opts.Purpose >= Granting {
 		checks = append(checks,
-			func() error { return checkGuards(ctx, conn.Conn()) },
-			func() error { return checkSequence(ctx, conn.Conn()) },
+			func() error { return checkGuards(ctx, q) },
+			func() error { return checkSequence(ctx, q) },
 			func() error { return checkGate(ctx, conn.Conn()) })
 	}
 	for _, check := range checks {
@@ -79,6 +80,20 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 	return nil
 }
 
+// oneTrip asks each question in one round trip: a check runs once, and is not
+// worth a description first.
+type oneTrip struct{ conn *pgx.Conn }
+
+// Query implements flyway.Querier.
+func (q oneTrip) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return q.conn.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) //nolint:wrapcheck // who asks says what for
+}
+
+// QueryRow implements instance.Querier.
+func (q oneTrip) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return q.conn.QueryRow(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+}
+
 // lockdbFiles are the migrations that this program knows, read once.
 var lockdbFiles = sync.OnceValues(func() (*flyway.Catalogue, error) {
 	return flyway.Load(flyway.Location{FS: migrations.FS, Dir: "lockdb"})
@@ -86,24 +101,20 @@ var lockdbFiles = sync.OnceValues(func() (*flyway.Catalogue, error) {
 
 // checkSchema compares the migration history with the files that this program
 // knows: a version outside its range, then anything edited, missing or half-done.
-func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+func checkSchema(ctx context.Context, q oneTrip) error {
 	var locks, pays bool
-	if err := conn.QueryRow(ctx, checkTablesQuery).Scan(&locks, &pays); err != nil {
+	if err := q.QueryRow(ctx, checkTablesQuery).Scan(&locks, &pays); err != nil {
 		return fmt.Errorf("open lockdb: %w", err)
 	}
 	wrong := &lockstore.SchemaError{Min: MinSchema, Max: MaxSchema, IsPaydb: pays && !locks}
 	if wrong.IsPaydb {
 		return wrong
 	}
-	rows, err := flyway.Applied(ctx, conn, "")
-	if err != nil {
-		return fmt.Errorf("open lockdb: %w", err)
-	}
 	files, err := lockdbFiles()
 	if err != nil {
 		return fmt.Errorf("read the migrations of lockdb: %w", err)
 	}
-	findings, err := flyway.Compare(ctx, conn, files, "")
+	rows, findings, err := flyway.Compare(ctx, q, files, "")
 	if err != nil {
 		return fmt.Errorf("open lockdb: %w", err)
 	}
@@ -122,9 +133,9 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 
 // checkSeparate refuses locks and money on one instance (K-6.1). Without
 // paydb's address it compares what `migrate up` recorded.
-func checkSeparate(ctx context.Context, conn *pgx.Conn, facts instance.Facts, peer *pgx.ConnConfig) error {
+func checkSeparate(ctx context.Context, q oneTrip, facts instance.Facts, peer *pgx.ConnConfig) error {
 	if peer == nil {
-		recorded, known, err := instance.Peer(ctx, conn)
+		recorded, known, err := instance.Peer(ctx, q)
 		switch {
 		case err != nil:
 			return fmt.Errorf("open lockdb: %w", err)
@@ -144,7 +155,7 @@ func checkSeparate(ctx context.Context, conn *pgx.Conn, facts instance.Facts, pe
 		return &lockstore.UnreachableError{Doing: "connect to paydb, to see that it is another instance", Err: err}
 	}
 	defer payConn.Close(context.WithoutCancel(ctx))
-	payFacts, err := instance.Read(ctx, payConn)
+	payFacts, err := instance.Read(ctx, oneTrip{payConn})
 	if err != nil {
 		return &lockstore.UnreachableError{Doing: "open paydb", Err: err}
 	}
@@ -155,8 +166,8 @@ func checkSeparate(ctx context.Context, conn *pgx.Conn, facts instance.Facts, pe
 }
 
 // checkGuards refuses to grant without the triggers that order tokens (K-1.1).
-func checkGuards(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, checkTriggersQuery)
+func checkGuards(ctx context.Context, q oneTrip) error {
+	rows, err := q.Query(ctx, checkTriggersQuery)
 	if err != nil {
 		return fmt.Errorf("read the guards of lockdb: %w", err)
 	}
@@ -179,11 +190,11 @@ func checkGuards(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // checkSequence refuses a token source that can repeat or reorder (K-1.5).
-func checkSequence(ctx context.Context, conn *pgx.Conn) error {
+func checkSequence(ctx context.Context, q oneTrip) error {
 	var cache, increment int64
 	var cycle bool
 	var kind, persistence string
-	if err := conn.QueryRow(ctx, checkSequenceQuery).Scan(&cache, &cycle, &increment, &kind, &persistence); err != nil {
+	if err := q.QueryRow(ctx, checkSequenceQuery).Scan(&cache, &cycle, &increment, &kind, &persistence); err != nil {
 		return fmt.Errorf("read the token sequence of lockdb: %w", err)
 	}
 	for _, wrong := range []struct {
@@ -205,10 +216,10 @@ func checkSequence(ctx context.Context, conn *pgx.Conn) error {
 
 // checkGate asks the gate what the next grant would be told (K-7.4, K-7.6).
 func checkGate(ctx context.Context, conn *pgx.Conn) error {
-	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, checkGateQuery)
-		return err
-	})
+	_, err := conn.PgConn().Exec(ctx, begin+"; "+checkGateQuery+"; COMMIT").ReadAll()
+	if err != nil && !conn.IsClosed() {
+		rollback(ctx, conn)
+	}
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate" {
 		return &lockstore.GrantsClosedError{Reason: pgErr.Message, Hint: pgErr.Hint}

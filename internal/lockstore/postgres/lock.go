@@ -22,7 +22,7 @@ func (s *Store) Acquire(ctx context.Context, params lockstore.AcquireParams) (lo
 	doing := fmt.Sprintf("acquire lock %q", params.Key)
 	grant := lockstore.Grant{Key: params.Key, TTL: params.TTL, Sent: time.Now()}
 	granted := false
-	err = s.change(ctx, doing, params.Key, acquireQuery, []any{params.Key, params.Owner, id, params.TTL.Seconds()}, func(rows pgx.Rows) error {
+	err = s.change(ctx, doing, params.Key, acquireQuery, []any{params.Key, params.Owner, [16]byte(id), params.TTL.Seconds()}, func(rows pgx.Rows) error {
 		granted = false // a deadlock's second try starts from nothing
 		var session pgtype.UUID
 		return scanRows(rows, func() error {

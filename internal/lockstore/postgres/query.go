@@ -3,8 +3,8 @@ package postgres
 import (
 	"embed"
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -48,8 +48,6 @@ var (
 	checkGateQuery         = query("check_gate")
 )
 
-var parameter = regexp.MustCompile(`::?[a-z_]+`)
-
 // query reads queries/<name>.sql and writes its :name parameters as the
 // driver's $1, $2, … in the given order. A file and a list that disagree are a
 // mistake of this package, found as soon as it is loaded.
@@ -64,20 +62,38 @@ func query(name string, params ...string) string {
 			lines = append(lines, line)
 		}
 	}
-	used := make(map[string]bool)
-	sql := parameter.ReplaceAllStringFunc(strings.Join(lines, ""), func(match string) string {
-		if strings.HasPrefix(match, "::") {
-			return match // a cast
-		}
-		i := slices.Index(params, match[1:])
-		if i < 0 {
-			panic(fmt.Sprintf("queries/%s.sql: parameter %s is not in the list", name, match))
-		}
-		used[match[1:]] = true
-		return fmt.Sprintf("$%d", i+1)
-	})
-	if len(used) != len(params) {
-		panic(fmt.Sprintf("queries/%s.sql: uses %d of %d parameters", name, len(used), len(params)))
+	sql, used := number(strings.TrimSuffix(strings.TrimSpace(strings.Join(lines, "")), ";"), params)
+	if used != len(params) {
+		panic(fmt.Sprintf("queries/%s.sql: uses %d of %d parameters, or one that is not in the list", name, used, len(params)))
 	}
-	return strings.TrimSuffix(strings.TrimSpace(sql), ";")
+	return sql
+}
+
+// number replaces each :name by its number, and counts the different ones; -1
+// when one is not among params. By hand: it runs at the start of every command.
+func number(text string, params []string) (sql string, used int) {
+	var out strings.Builder
+	seen := make([]bool, len(params))
+	for len(text) > 0 {
+		before, rest, _ := strings.Cut(text, ":")
+		out.WriteString(before)
+		name := rest[:len(rest)-len(strings.TrimLeft(rest, "_abcdefghijklmnopqrstuvwxyz"))]
+		text = rest[len(name):]
+		switch {
+		case strings.HasPrefix(rest, ":"): // a cast
+			out.WriteString("::")
+			text = rest[1:]
+		case name != "":
+			at := slices.Index(params, name)
+			if at < 0 {
+				return "", -1
+			}
+			if !seen[at] {
+				seen[at] = true
+				used++
+			}
+			out.WriteString("$" + strconv.Itoa(at+1))
+		}
+	}
+	return out.String(), used
 }

@@ -39,7 +39,9 @@ func secondsTo(seconds *float64) time.Duration {
 	return time.Duration(*seconds * float64(time.Second))
 }
 
-// sessionUUID checks what lockdb can only hold as a UUID.
+// sessionUUID checks what lockdb can only hold as a UUID. On the hot path its
+// bytes are passed, [16]byte: pgx takes a uuid.UUID the long way, through
+// database/sql's interfaces.
 func sessionUUID(id lockstore.SessionID) (uuid.UUID, error) {
 	parsed, err := uuid.Parse(string(id))
 	if err != nil || len(id) != 36 {

@@ -43,7 +43,7 @@ func (s *Store) Heartbeat(ctx context.Context, id lockstore.SessionID, ttl time.
 	doing := "heartbeat session " + id.Masked()
 	session := lockstore.Session{ID: id, Remaining: ttl, Sent: time.Now()}
 	alive := false
-	err = s.change(ctx, doing, "", heartbeatQuery, []any{ttl.Seconds(), parsed}, func(rows pgx.Rows) error {
+	err = s.change(ctx, doing, "", heartbeatQuery, []any{ttl.Seconds(), [16]byte(parsed)}, func(rows pgx.Rows) error {
 		alive = false
 		return scanRows(rows, func() error {
 			alive = true

@@ -82,11 +82,11 @@ func TestEnsureRolesFromEightDatabasesAtOnce(t *testing.T) {
 }
 
 // A managed cloud's administrator, CREATEROLE and no superuser, makes the roles
-// and migrates with them; on 16 it is a member that may SET ROLE only because
+// and migrates with them; on 16 it may SET ROLE dlock_owner only because
 // the script says so.
 //
 // Clauses: K-9.5
-// Mutation: drop the current_user row, or WITH SET TRUE, from roles.sql.
+// Mutation: drop the current_user row from roles.sql.
 func TestEnsureRolesAsACloudAdministrator(t *testing.T) {
 	t.Parallel()
 	for _, major := range pgtest.Majors() {

@@ -83,6 +83,17 @@ release-check: ## Check .goreleaser.yaml (builds goreleaser once, about 3 minute
 	fi
 	$(GORELEASER) check
 
+##@ Measure
+
+.PHONY: bench
+bench: ## Measure beside pgx, pgbench, psql, etcd and pglock (about 6 minutes)
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; cd test/bench; \
+	  go run . -json "results/$$(date -u +%Y%m%dT%H%M%SZ).json" $(BENCH_FLAGS)
+
+.PHONY: bench-check
+bench-check: ## Compare the newest result of bench with test/bench/targets.json
+	cd test/bench; go test ./...; go run . -check
+
 ##@ Tools
 
 .PHONY: lint-tool

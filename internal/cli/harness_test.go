@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,10 @@ type fake struct {
 	sessions  func(f lockstore.SessionFilter) ([]lockstore.Session, error)
 	audit     func(f lockstore.RevocationFilter) ([]lockstore.Revocation, error)
 	reap      func(limit int) (lockstore.Reaped, error)
+	many      func(p lockstore.RevokeManyParams) ([]lockstore.LockOutcome, error)
+	prune     func(olderThan time.Duration, limit int) ([]lockstore.Entry, error)
+	log       func(f lockstore.OperatorLogFilter) ([]lockstore.OperatorRecord, error)
+	history   func(token lockstore.Token) (lockstore.GrantRecord, error)
 }
 
 func (f *fake) note(call string) {
@@ -133,6 +138,28 @@ func (f *fake) ReapSessions(_ context.Context, limit int) (lockstore.Reaped, err
 	return f.reap(limit)
 }
 
+func (f *fake) RevokeMany(_ context.Context, p lockstore.RevokeManyParams) ([]lockstore.LockOutcome, error) {
+	f.note("revokemany:" + strconv.Itoa(p.Expect))
+	return f.many(p)
+}
+
+func (f *fake) Prune(_ context.Context, olderThan time.Duration, limit int) ([]lockstore.Entry, error) {
+	f.note("prune:" + strconv.Itoa(limit))
+	return f.prune(olderThan, limit)
+}
+
+func (f *fake) OperatorLog(_ context.Context, filter lockstore.OperatorLogFilter) ([]lockstore.OperatorRecord, error) {
+	return f.log(filter)
+}
+
+func (f *fake) GrantHistory(_ context.Context, token lockstore.Token) (lockstore.GrantRecord, error) {
+	return f.history(token)
+}
+
+func (f *fake) VerifyAudit(context.Context) (lockstore.AuditReport, error) {
+	return lockstore.AuditReport{Revocations: 1, Records: 1, Findings: []lockstore.AuditFinding{{ID: "guard_off", Where: "w", What: "x"}}}, nil
+}
+
 func (f *fake) Close() {}
 
 const (
@@ -214,4 +241,11 @@ func fields(t *testing.T, text string) map[string]any {
 		t.Fatalf("%v in %q", err, text)
 	}
 	return m
+}
+
+// runOn runs the program on any store.
+func runOn(t *testing.T, streams *ui.Streams, store lockstore.Store, args ...string) app.Exit {
+	t.Helper()
+	a := app.New(streams, args).WithStore(func(context.Context, postgres.Options) (lockstore.Store, error) { return store, nil })
+	return cli.Run(t.Context(), a, args)
 }

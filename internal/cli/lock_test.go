@@ -52,12 +52,17 @@ func TestAcquireMakesASession(t *testing.T) {
 func TestReleaseCommandIsQuoted(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
-		"a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "a:b/c": "a:b/c", "-x": "'-x'", "~": "'~'", "a;b": "'a;b'",
+		"a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "a:b/c": "a:b/c", "~": "'~'", "a;b": "'a;b'",
 	} {
 		r := run(t, &fake{}, "acquire", "-o", "json", "--", key)
 		if got := fields(t, r.out)["release_command"]; got != "dlockctl release "+want+" --token 106 --session "+string(freshSession) {
 			t.Errorf("key %q: %v", key, got)
 		}
+	}
+	// Quotes do not keep a key from being read as a flag.
+	r := run(t, &fake{}, "acquire", "-o", "json", "--", "--all")
+	if got := fields(t, r.out)["release_command"]; got != "dlockctl release --token 106 --session "+string(freshSession)+" -- --all" {
+		t.Errorf("key --all: %v", got)
 	}
 }
 

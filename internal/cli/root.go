@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -15,11 +16,14 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/cli/audit"
 	"github.com/dlockctl/dlockctl/internal/cli/completion"
+	configcmd "github.com/dlockctl/dlockctl/internal/cli/config"
 	"github.com/dlockctl/dlockctl/internal/cli/demo"
 	"github.com/dlockctl/dlockctl/internal/cli/dev"
+	"github.com/dlockctl/dlockctl/internal/cli/doctor"
 	"github.com/dlockctl/dlockctl/internal/cli/lock"
 	"github.com/dlockctl/dlockctl/internal/cli/migrate"
 	"github.com/dlockctl/dlockctl/internal/cli/session"
+	"github.com/dlockctl/dlockctl/internal/cli/token"
 	"github.com/dlockctl/dlockctl/internal/cli/version"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/ui"
@@ -37,7 +41,7 @@ func Main(ctx context.Context, args []string, streams *ui.Streams) int {
 // Run runs one command of an app.
 func Run(ctx context.Context, a *app.App, args []string) app.Exit {
 	defer a.Close()
-	root := NewRoot(a) //nolint:contextcheck // the verbs take the context that ExecuteContext hands to cobra
+	root := newRoot(a, needed(args))
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
 		return a.Report(err)
@@ -45,17 +49,56 @@ func Run(ctx context.Context, a *app.App, args []string) app.Exit {
 	return app.OK
 }
 
-// commands is the list of everything below the root, by group.
-func commands(a *app.App) map[string][]*cobra.Command {
-	return map[string][]*cobra.Command{
-		"lock":     append(lock.Verbs(a), lock.New(a), session.New(a), audit.New(a)),
-		"database": {migrate.New(a), dev.New(a), demo.New(a)},
-		"other":    {version.New(a), completion.New(a)},
+// branch is a part of the tree: the commands it holds at the top, and how they
+// are made.
+type branch struct {
+	group string
+	names []string
+	build func(*app.App) []*cobra.Command
+}
+
+func one(build func(*app.App) *cobra.Command) func(*app.App) []*cobra.Command {
+	return func(a *app.App) []*cobra.Command { return []*cobra.Command{build(a)} }
+}
+
+// branches is the list of everything below the root, in the order of --help.
+func branches() []branch {
+	return []branch{
+		{"lock", []string{"acquire", "renew", "release", "revoke"}, lock.Verbs},
+		{"lock", []string{"lock"}, one(lock.New)},
+		{"lock", []string{"session"}, one(session.New)},
+		{"lock", []string{"audit"}, one(audit.New)},
+		{"lock", []string{"token"}, one(token.New)},
+		{"database", []string{"migrate"}, one(migrate.New)},
+		{"database", []string{"doctor"}, one(doctor.New)},
+		{"database", []string{"dev"}, one(dev.New)},
+		{"database", []string{"demo"}, one(demo.New)},
+		{"other", []string{"config"}, one(configcmd.New)},
+		{"other", []string{"version"}, one(version.New)},
+		{"other", []string{"completion"}, one(completion.New)},
 	}
 }
 
+// needed leaves the branches that a command line can come to: the one that its
+// first word names, for making the others takes longer than many a command. A
+// script, which completes every word, and help need them all.
+func needed(args []string) []branch {
+	all := branches()
+	if len(args) == 0 || args[0] == "completion" {
+		return all
+	}
+	for _, b := range all {
+		if slices.Contains(b.names, args[0]) {
+			return []branch{b}
+		}
+	}
+	return all
+}
+
 // NewRoot builds the whole command tree.
-func NewRoot(a *app.App) *cobra.Command {
+func NewRoot(a *app.App) *cobra.Command { return newRoot(a, branches()) }
+
+func newRoot(a *app.App, of []branch) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dlockctl",
 		Short: "Fenced distributed locks on PostgreSQL, for operators and scripts",
@@ -75,15 +118,16 @@ func NewRoot(a *app.App) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelpCmd())
 	completion.Flags(root)
-	byGroup := commands(a)
 	for _, group := range []cobra.Group{
 		{ID: "lock", Title: "Locks:"},
 		{ID: "database", Title: "Databases:"},
 		{ID: "other", Title: "Other:"},
 	} {
 		root.AddGroup(&group)
-		for _, cmd := range byGroup[group.ID] {
-			cmd.GroupID = group.ID
+	}
+	for _, b := range of {
+		for _, cmd := range b.build(a) {
+			cmd.GroupID = b.group
 			root.AddCommand(cmd)
 		}
 	}

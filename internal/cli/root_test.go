@@ -246,3 +246,23 @@ func shellWords(line string) []string {
 	}
 	return words
 }
+
+// A run makes the commands that its first word names, and none is lost by that.
+//
+// Mutation: give a branch a name that none of its commands has.
+func TestBranchesHoldTheirNames(t *testing.T) {
+	t.Parallel()
+	streams, _, _ := ui.Test("", nil)
+	whole := cli.NewRoot(app.New(streams, nil))
+	for _, cmd := range whole.Commands() {
+		if cmd.Name() == "help" {
+			continue
+		}
+		args := []string{cmd.Name(), "--help"}
+		a := run(t, nil, args...)
+		b := run(t, nil, append([]string{"-o", "table"}, args...)...) // builds the whole tree
+		if a.exit != app.OK || a.out != b.out || !strings.Contains(a.out, "dlockctl "+cmd.Name()) {
+			t.Errorf("%v: exit %d: %s", args, a.exit, a.out)
+		}
+	}
+}

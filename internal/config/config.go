@@ -10,14 +10,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlockctl/dlockctl/internal/instance"
 )
 
 // DevProfile is the profile that stands when nothing is configured: the two
 // embedded instances.
 const DevProfile = "dev"
+
+// DevEnvironment is what the embedded instances are marked as.
+const DevEnvironment = "dev"
 
 // Config is what a command runs with.
 type Config struct {
@@ -34,12 +41,20 @@ type Config struct {
 
 // Settings are the keys that may stand in a profile as well as outside one.
 type Settings struct {
+	// Environment is what both databases must be marked as, when they are marked;
+	// empty means unmarked ones only.
+	Environment string `mapstructure:"environment"`
+	// Protected profiles want --confirm=<profile> for whatever destroys.
+	Protected bool `mapstructure:"protected"`
+
 	Lock Database `mapstructure:"lock"`
 	Pay  Database `mapstructure:"pay"`
 	// Operator is who acts, in audit rows; empty means user@host.
 	Operator string `mapstructure:"operator"`
-	Output   string `mapstructure:"output"`
-	Color    string `mapstructure:"color"`
+	// Session is the caller's own session, a secret (K-2.12); empty for none.
+	Session Secret `mapstructure:"session"`
+	Output  string `mapstructure:"output"`
+	Color   string `mapstructure:"color"`
 	// Timeout is the deadline of a whole command.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// AllowSameInstance lets locks and money stand on one instance (K-6.1).
@@ -116,6 +131,21 @@ func (c *Config) Embedded() bool {
 	return c.Profile == DevProfile && !c.Lock.Configured() && !c.Pay.Configured()
 }
 
+// Protection returns the name of the profile whose protection is in force, and
+// whether one is: the profile that stands, or, for the address of a protected
+// profile's environment reached by another way, that one.
+func (c *Config) Protection() (profile string, protected bool) {
+	if c.Protected {
+		return c.Profile, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		if p := c.Profiles[name]; p.Protected && p.Environment != "" && p.Environment == c.Environment {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // Origin says where the value of a key came from.
 func (c *Config) Origin(key string) Origin { return c.origins[key] }
 
@@ -123,10 +153,20 @@ func (c *Config) validate() error {
 	if c.Timeout < time.Millisecond {
 		return c.refuse("timeout", "timeout %s is too short; give a duration with its unit, such as 30s", c.Timeout)
 	}
+	if c.Environment != "" {
+		if err := instance.ValidEnvironment(c.Environment); err != nil {
+			return c.refuse("environment", "%w", err)
+		}
+	}
 	for _, db := range []struct {
 		name string
 		Database
 	}{{"lock", c.Lock}, {"pay", c.Pay}} {
+		if IsDSN(db.DSNFile) {
+			// The value is not shown: it may hold a password, and an argument
+			// shows in ps anyway.
+			return c.refuse(db.name+".dsn_file", "%s.dsn_file is a connection string, not the path of a file; write it into a file of mode 0600 and give its path", db.name)
+		}
 		if db.DSN != "" && db.DSNFile != "" {
 			return c.refuse(db.name+".dsn", "both %s.dsn and %s.dsn_file are given; give one of them", db.name, db.name)
 		}

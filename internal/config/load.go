@@ -53,6 +53,9 @@ func Load(src Sources) (*Config, error) {
 		return nil, fmt.Errorf("read the configuration: %w", l.explain(err))
 	}
 	cfg.Profile = l.profile
+	if cfg.Environment == "" && cfg.Embedded() {
+		cfg.Environment = DevEnvironment
+	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func (l *loader) readFile() error {
 		path, named = l.src.Env("DLOCKCTL_CONFIG"), true
 	}
 	if path == "" {
-		path, named = defaultFile(l.src.Env), false
+		path, named = DefaultFile(l.src.Env), false
 	}
 	if path == "" {
 		return nil
@@ -101,9 +104,9 @@ func (l *loader) readFile() error {
 	return l.lay(Origin{File, path}, values)
 }
 
-// defaultFile is $XDG_CONFIG_HOME/dlockctl/config.yaml, on every system, as
-// operators expect of such a tool.
-func defaultFile(env func(string) string) string {
+// DefaultFile is $XDG_CONFIG_HOME/dlockctl/config.yaml, on every system, as
+// operators expect of such a tool; "" when there is no home to look in.
+func DefaultFile(env func(string) string) string {
 	folder := env("XDG_CONFIG_HOME")
 	if folder == "" && env("HOME") != "" {
 		folder = filepath.Join(env("HOME"), ".config")
@@ -126,8 +129,9 @@ func (l *loader) readProfile() error {
 	if name, given := l.src.Flag("profile"); given {
 		l.profile = name
 	}
-	profiles, isMap := l.v.Get("profiles").(map[string]any)
-	if l.v.InConfig("profiles") && !isMap {
+	written := l.v.Get("profiles")
+	profiles, isMap := written.(map[string]any)
+	if written != nil && !isMap {
 		return fmt.Errorf("profiles in %s is no map; write a name and its keys below it", l.file)
 	}
 	body, found := profiles[l.profile]
@@ -178,7 +182,11 @@ func lookUp(m map[string]any, path []string) (any, bool) {
 
 func (l *loader) readEnv() error {
 	for _, s := range settings() {
-		if value := l.src.Env(s.Env()); value != "" {
+		value := l.src.Env(s.Env())
+		if value != "" && s.FileOnly {
+			return fmt.Errorf("%s is not read: %s stands in the configuration file alone, so that no environment loosens it", s.Env(), s.Key)
+		}
+		if value != "" {
 			if err := l.lay(Origin{Env, s.Env()}, map[string]any{s.Key: value}); err != nil {
 				return err
 			}
@@ -205,8 +213,8 @@ func (l *loader) lay(origin Origin, values map[string]any) error {
 		if !given {
 			continue
 		}
-		if path, isText := value.(string); isText && l.ownFile(origin) && strings.HasSuffix(s.Key, "_file") {
-			value = l.besideFile(path)
+		if path, isText := value.(string); isText && l.ownFile(origin) && strings.HasSuffix(s.Key, "_file") && !IsDSN(path) {
+			value = beside(l.file, path)
 		}
 		if err := l.v.MergeConfigMap(nest(s.Key, value)); err != nil {
 			return fmt.Errorf("take %s from %s: %w", s.Key, origin, err)
@@ -227,13 +235,13 @@ func (l *loader) lay(origin Origin, values map[string]any) error {
 
 func (l *loader) ownFile(origin Origin) bool { return origin.Layer == File || origin.Layer == Profile }
 
-// besideFile reads a relative path in the configuration file as relative to
-// that file, wherever the command is started.
-func (l *loader) besideFile(path string) string {
+// beside reads a relative path in the configuration file as relative to that
+// file, wherever the command is started.
+func beside(file, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(filepath.Dir(l.file), path)
+	return filepath.Join(filepath.Dir(file), path)
 }
 
 func nest(key string, value any) map[string]any {

@@ -12,17 +12,25 @@ type Setting struct {
 	Flag string
 	// Default is the value when nothing is given.
 	Default any
+	// FileOnly keys are guards: read from the file alone, so that no flag and no
+	// variable loosens them.
+	FileOnly bool
+	// Secret values are shown masked.
+	Secret bool
 }
 
 // settings lists every key in the order of the documentation.
 func settings() []Setting {
 	return []Setting{
 		{Key: "profile", Flag: "profile", Default: DevProfile},
+		{Key: "environment", Flag: "environment", Default: ""},
+		{Key: "protected", Default: false, FileOnly: true},
 		{Key: "lock.dsn", Default: ""},
 		{Key: "lock.dsn_file", Flag: "lock-dsn-file", Default: ""},
 		{Key: "pay.dsn", Default: ""},
 		{Key: "pay.dsn_file", Flag: "pay-dsn-file", Default: ""},
 		{Key: "operator", Flag: "operator", Default: ""},
+		{Key: "session", Flag: "session", Default: "", Secret: true},
 		{Key: "output", Flag: "output", Default: "table"},
 		{Key: "color", Flag: "color", Default: "auto"},
 		{Key: "timeout", Flag: "timeout", Default: "30s"},

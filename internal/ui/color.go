@@ -60,6 +60,8 @@ const (
 	Good
 	Warn
 	Bad
+	// Alarm is a badge that nobody overlooks.
+	Alarm
 )
 
 // Styles paints text for one stream.
@@ -90,6 +92,7 @@ func newStyles(w io.Writer, colored bool) Styles {
 		Good:   r.NewStyle().Foreground(lipgloss.Color("2")),
 		Warn:   r.NewStyle().Foreground(lipgloss.Color("3")),
 		Bad:    r.NewStyle().Foreground(lipgloss.Color("1")).Bold(true),
+		Alarm:  r.NewStyle().Foreground(lipgloss.Color("15")).Background(lipgloss.Color("1")).Bold(true),
 	}}
 }
 

@@ -64,6 +64,8 @@ type Column struct {
 	Wide bool
 	// Optional columns vanish from a record, where they have nothing to say.
 	Optional bool
+	// Count shows how many a list in the field has, instead of the list.
+	Count bool
 	// Blank is a value that says nothing, such as the port of what has none; a
 	// table shows "-" for it.
 	Blank string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,6 +66,9 @@ func (p Printer) record(row object, columns []Column, styles Styles) ([]byte, er
 // read at once; absolute in a pipe, where it is kept.
 func (p Printer) cell(row object, c Column, styles Styles) string {
 	text := row.text(c.Field)
+	if list, isList := row.values[c.Field].([]any); isList && c.Count {
+		text = strconv.Itoa(len(list))
+	}
 	tone := c.Tones[text]
 	if p.Streams.OutTTY && (c.Kind == Since || c.Kind == Until) {
 		text = p.relative(row, c, text)

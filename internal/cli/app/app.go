@@ -11,10 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/pflag"
 
 	"github.com/dlockctl/dlockctl/internal/config"
@@ -40,6 +42,7 @@ type App struct {
 	store    lockstore.Store
 	purpose  postgres.Purpose
 	warned   sync.Once
+	badged   sync.Once
 }
 
 // New returns the app for one run with these arguments.
@@ -116,11 +119,16 @@ func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstor
 	if err != nil {
 		return nil, err
 	}
-	opts := postgres.Options{Config: lock, AllowSameInstance: cfg.AllowSameInstance, Purpose: purpose, MaxConns: 1}
+	opts := postgres.Options{
+		Config: lock, AllowSameInstance: cfg.AllowSameInstance, Environment: cfg.Environment, Purpose: purpose, MaxConns: 1,
+	}
 	if cfg.Pay.Configured() || cfg.Embedded() {
 		if opts.PeerConfig, err = a.PayConfig(); err != nil {
 			return nil, err
 		}
+	}
+	if purpose >= postgres.Changing {
+		a.Badge()
 	}
 	if cfg.AllowSameInstance {
 		a.warned.Do(func() {
@@ -176,12 +184,37 @@ func (a *App) connConfig(name string, pick func(*config.Config) config.Database,
 	}
 	parsed, err := pgx.ParseConfig(dsn)
 	if err != nil {
+		if missing := missingPart(err); missing != "" {
+			return nil, UsageError("correct it in the connection string, or in PGSERVICE, PGSERVICEFILE and ~/.pg_service.conf",
+				"the %s database's connection string: %s (from %s)", name, missing, a.dsnOrigin(cfg, name))
+		}
 		// pgx masks what it recognises as a password in a broken string, and
 		// says itself that it cannot recognise all: so nothing of it is shown.
 		return nil, UsageError("write postgres://user@host/database or host=… dbname=… user=…; in a URL, special letters are percent-encoded",
 			"the %s database's connection string is malformed (from %s)", name, a.dsnOrigin(cfg, name))
 	}
 	return parsed, nil
+}
+
+// missingPart says which file or service a connection string names in vain, ""
+// when it is another error. Of such an error the driver's message holds that
+// name alone.
+func missingPart(err error) string {
+	if file, isFile := errors.AsType[*fs.PathError](err); isFile {
+		return file.Error()
+	}
+	malformed, isMalformed := errors.AsType[*pgconn.ParseConfigError](err)
+	if !isMalformed {
+		return ""
+	}
+	if inner := errors.Unwrap(malformed); inner != nil {
+		for _, about := range []string{"failed to read service file: ", "unable to find service: "} {
+			if strings.HasPrefix(inner.Error(), about) {
+				return inner.Error()
+			}
+		}
+	}
+	return ""
 }
 
 func noDatabase(name string) *Failure {

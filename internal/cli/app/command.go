@@ -17,6 +17,7 @@ func (a *App) GlobalFlags(flags *pflag.FlagSet) {
 	flags.String("config", "", "configuration `FILE` (default $XDG_CONFIG_HOME/dlockctl/config.yaml)")
 	flags.String("lock-dsn-file", "", "`FILE` that holds lockdb's connection string")
 	flags.String("pay-dsn-file", "", "`FILE` that holds paydb's connection string")
+	flags.String("environment", "", "`NAME` that both databases must be marked as before anything is changed")
 	flags.Duration("timeout", 0, "deadline of the whole command (default 30s)")
 	flags.String("color", "auto", "colour `WHEN`: auto|always|never")
 	flags.String("state-dir", "", "`FOLDER` of the embedded databases")
@@ -35,6 +36,16 @@ func Args(names ...string) cobra.PositionalArgs {
 			return UsageError(hint, "%s needs %s", cmd.CommandPath(), names[len(args)])
 		case len(args) > len(names):
 			return UsageError(hint, "%s takes no argument %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// OptionalArg wants at most one argument.
+func OptionalArg() cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return UsageError(fmt.Sprintf("%s --help", cmd.CommandPath()), "%s takes no argument %q", cmd.CommandPath(), args[1])
 		}
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
@@ -52,6 +53,9 @@ func rules() []rule {
 				map[string]string{"database": e.Database, "marked": e.Marked, "configured": e.Configured}
 		}),
 		sentinel("ErrNoProfile", config.ErrNoProfile, Usage, "no_profile", ""),
+		typed("SetupError", Usage, "usage", func(*devenv.SetupError) (string, any) { return "", nil }),
+		typed("NotMadeError", Refused, "not_made_by_dev", func(*devenv.NotMadeError) (string, any) { return "", nil }),
+		typed("NotUpError", Usage, "no_database", func(*devenv.NotUpError) (string, any) { return "run: dlockctl dev up", nil }),
 		sentinel("ErrPortTaken", cluster.ErrPortTaken, Refused, "port_taken", "run dlockctl dev up again: it chooses another"),
 		sentinel("ErrDiskFull", cluster.ErrDiskFull, Unexpected, "disk_full", ""),
 		typed("ConnectError", Unreachable, "unreachable", func(*pgconn.ConnectError) (string, any) { return unreachableHint, nil }),
@@ -73,7 +77,7 @@ func stopRules() []rule {
 		}),
 		typed("UnknownOutcomeError", Unknown, "outcome_unknown", func(e *flyway.UnknownOutcomeError) (string, any) { return e.Hint(), e }),
 		typedIf("SignalError", Terminated, "terminated",
-			func(e *SignalError) bool { return e.Signal == syscall.SIGTERM },
+			func(e *SignalError) bool { return e.Signal != syscall.SIGINT },
 			func(*SignalError) (string, any) { return "", nil }),
 		typed("SignalError", Interrupted, "interrupted", func(*SignalError) (string, any) { return "", nil }),
 		typed("DeadlineError", Unreachable, "deadline", func(*DeadlineError) (string, any) {
@@ -87,7 +91,12 @@ func lockRules() []rule {
 	return []rule{
 		// It wraps what the last try was refused for, so it comes before that.
 		typed("WaitTimeoutError", Held, "wait_timeout", func(e *lockstore.WaitTimeoutError) (string, any) {
-			return "wait longer, or look who holds it with dlockctl lock show", map[string]any{"key": e.Key, "waited_ms": e.Waited.Milliseconds()}
+			details := waited{Key: e.Key, WaitedMS: e.Waited.Milliseconds()}
+			if held, ok := errors.AsType[*lockstore.HeldError](e.Last); ok && held.Token != 0 {
+				_, by := heldHint(held)
+				details.HeldBy = by
+			}
+			return "wait longer, or look who holds it with dlockctl lock show", details
 		}),
 		typed("HeldError", Held, "held", heldHint),
 		typed("BlockedError", Held, "blocked", func(e *lockstore.BlockedError) (string, any) {
@@ -104,10 +113,10 @@ func lockRules() []rule {
 		typed("UnsafeError", Refused, "unsafe_database", func(e *lockstore.UnsafeError) (string, any) {
 			return e.Fix, map[string]string{"clause": e.Clause}
 		}),
-		typedIf("SchemaError", History, "schema_dirty",
-			func(e *lockstore.SchemaError) bool { return e.Dirty },
-			func(e *lockstore.SchemaError) (string, any) {
-				return "dlockctl migrate status --target lockdb says what is half done", schemaDetails(e)
+		typedIf("SchemaError", Refused, "wrong_database",
+			func(e *lockstore.SchemaError) bool { return e.IsPaydb },
+			func(*lockstore.SchemaError) (string, any) {
+				return "exchange the two addresses: lock.dsn and pay.dsn", nil
 			}),
 		typed("SchemaError", Refused, "schema_version", func(e *lockstore.SchemaError) (string, any) {
 			if e.Have > e.Max {
@@ -137,6 +146,7 @@ func migrationRules() []rule {
 		typed("MigrationError", Unexpected, "migration_failed", func(e *flyway.MigrationError) (string, any) { return e.Hint(), e }),
 		typed("PoolerError", Refused, "pooler", func(e *flyway.PoolerError) (string, any) { return e.Hint(), e }),
 		typed("FileError", Usage, "migration_file", func(e *flyway.FileError) (string, any) { return "", e }),
+		sentinel("ErrArgument", flyway.ErrArgument, Usage, "invalid_argument", ""),
 		sentinel("ErrStandby", flyway.ErrStandby, Refused, "not_primary", "give the address of the primary"),
 	}
 }
@@ -158,6 +168,12 @@ func typedIf[E error](name string, exit Exit, code string, when func(E) bool, sa
 		hint, details := say(e)
 		return hint, details, true
 	}}
+}
+
+type waited struct {
+	Key      string `json:"key"`
+	WaitedMS int64  `json:"waited_ms"`
+	HeldBy   any    `json:"held_by,omitempty"`
 }
 
 type heldBy struct {

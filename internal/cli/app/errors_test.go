@@ -20,6 +20,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
@@ -36,6 +37,10 @@ type sample struct {
 // samples has at least one error for every row of the table.
 func samples() []sample {
 	return []sample{
+		{"ErrArgument", fmt.Errorf("%w: baseline version", flyway.ErrArgument), app.Usage, "invalid_argument"},
+		{"SetupError", &devenv.SetupError{Err: errors.New("find the state folder")}, app.Usage, "usage"},
+		{"NotMadeError", &devenv.NotMadeError{Dir: "/"}, app.Refused, "not_made_by_dev"},
+		{"NotUpError", fmt.Errorf("seed: %w", &devenv.NotUpError{Name: "lockdb", Dir: "/d"}), app.Usage, "no_database"},
 		{"ErrLockLost", lockstore.ErrLockLost, app.Lost, "lock_lost"},
 		{"ErrSessionLost", lockstore.ErrSessionLost, app.Lost, "session_lost"},
 		{"ErrNotFound", lockstore.ErrNotFound, app.NotFound, "not_found"},
@@ -106,7 +111,7 @@ func TestErrorTable(t *testing.T) {
 func TestEveryExportedErrorHasARow(t *testing.T) {
 	t.Parallel()
 	rows := app.RuleNames()
-	for _, dir := range []string{"../../lockstore", "../../flyway", "../../config", "../../devenv/cluster", "../../instance"} {
+	for _, dir := range []string{"../../lockstore", "../../flyway", "../../config", "../../devenv", "../../devenv/cluster", "../../instance"} {
 		names := exportedErrors(t, dir)
 		if dir == "../../lockstore" && len(names) < 12 {
 			t.Errorf("only %v found in %s: the search is broken", names, dir)

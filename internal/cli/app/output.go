@@ -81,6 +81,19 @@ func (a *App) Warn(format string, args ...any) {
 	a.say(ui.Warn, "warning:", fmt.Sprintf(format, args...))
 }
 
+// Aside is a note that only a person reads. Where stderr is kept for the one
+// JSON object of an error, it is left out.
+func (a *App) Aside(format string, args ...any) {
+	if a.asides() {
+		a.Note(format, args...)
+	}
+}
+
+func (a *App) asides() bool {
+	format := a.Format()
+	return a.Streams.ErrTTY || format != ui.JSON && format != ui.JSONL
+}
+
 // Progress tells what is going on, on stderr.
 func (a *App) Progress(line string) { a.say(ui.Faint, "…", line) }
 

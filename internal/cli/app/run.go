@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,16 @@ func (a *App) Run(run func(ctx context.Context, args []string) error) func(*cobr
 // RunWithin is Run for a command that takes longer by nature: within is its
 // deadline unless the caller gave one.
 func (a *App) RunWithin(within time.Duration, run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return a.start(within, func() time.Duration { return 0 }, run)
+}
+
+// RunWaiting is Run for a command that waits by the caller's own wish: the
+// deadline counts on top of that.
+func (a *App) RunWaiting(wait func() time.Duration, run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return a.start(0, wait, run)
+}
+
+func (a *App) start(within time.Duration, wait func() time.Duration, run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := a.Config()
 		if err != nil {
@@ -42,6 +53,7 @@ func (a *App) RunWithin(within time.Duration, run func(ctx context.Context, args
 		if within > 0 && cfg.Origin("timeout").Layer == config.Default {
 			after = within
 		}
+		after = onTop(after, wait())
 		ctx, cancel := context.WithCancelCause(cmd.Context())
 		a.deadline = &deadline{time.AfterFunc(after, func() { cancel(&DeadlineError{After: after}) }), after}
 		defer func() {
@@ -51,6 +63,29 @@ func (a *App) RunWithin(within time.Duration, run func(ctx context.Context, args
 		return stopped(ctx, run(ctx, args))
 	}
 }
+
+// onTop adds a wait to a deadline; one without end does not overflow.
+func onTop(after, wait time.Duration) time.Duration {
+	if wait > math.MaxInt64-after {
+		return math.MaxInt64
+	}
+	return after + max(wait, 0)
+}
+
+// Endless takes the deadline off a command that goes on until it is stopped,
+// once its store is open. Each of its looks has the deadline to itself: see
+// Look.
+func (a *App) Endless() { a.deadline.timer.Stop() }
+
+// Look gives one look of an endless command the deadline of a whole command, so
+// that a black-holed host ends in an error here too.
+func (a *App) Look(ctx context.Context) (context.Context, context.CancelFunc) {
+	after := a.deadline.after
+	return context.WithTimeoutCause(ctx, after, &DeadlineError{After: after})
+}
+
+// Late makes what broke off at the end of a look the deadline's error.
+func Late(look context.Context, err error) error { return stopped(look, err) }
 
 // stopped says what stopped the command, where that is why it failed. An
 // unknown outcome stays one: that it may have been done matters more than who
@@ -88,6 +123,19 @@ func BySignal(ctx context.Context) bool {
 	return errors.As(context.Cause(ctx), &signal)
 }
 
+// CanAsk refuses, naming the flags that say yes, when a confirmation is still
+// to be asked for and there is nobody to ask.
+func (a *App) CanAsk(yes bool, flags string) error {
+	if yes || a.Streams.Interactive() {
+		return nil
+	}
+	return nobodyToAsk(flags)
+}
+
+func nobodyToAsk(flags string) error {
+	return &Failure{Exit: Refused, Code: "not_confirmed", Message: "this needs a confirmation, and there is no terminal to ask on", Hint: "say yes by a flag: " + flags}
+}
+
 // Confirm asks the person at the terminal, while the command's deadline stands
 // still. It refuses with a Failure when the answer is no, and, naming the
 // flags that say yes, when there is nobody to ask.
@@ -99,7 +147,7 @@ func (a *App) Confirm(ctx context.Context, question, flags string) error {
 	yes, err := a.Streams.Confirm(ctx, question)
 	switch {
 	case errors.Is(err, ui.ErrNoTerminal):
-		return &Failure{Exit: Refused, Code: "not_confirmed", Message: "this needs a confirmation, and there is no terminal to ask on", Hint: "say yes by a flag: " + flags}
+		return nobodyToAsk(flags)
 	case err != nil:
 		return err
 	case !yes:

@@ -46,3 +46,30 @@ func SessionText(id lockstore.SessionID, show bool) string {
 	}
 	return id.Masked()
 }
+
+// Session is the caller's own session: --session, DLOCKCTL_SESSION, which unlike
+// an argument does not show in ps (K-2.12), or the profile; "" for none.
+func (a *App) Session() (lockstore.SessionID, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return "", err
+	}
+	return lockstore.SessionID(cfg.Session.Reveal()), nil
+}
+
+// SessionArg is the session that an argument names, or else the caller's own;
+// own tells that it is the caller's.
+func (a *App) SessionArg(args []string) (id lockstore.SessionID, own bool, err error) {
+	mine, err := a.Session()
+	if err != nil {
+		return "", false, err
+	}
+	id = mine
+	if len(args) > 0 {
+		id = lockstore.SessionID(args[0])
+	}
+	if id == "" && len(args) == 0 {
+		return "", false, UsageError("DLOCKCTL_SESSION does not show in ps, as an argument does", "this needs ID, or a session in DLOCKCTL_SESSION")
+	}
+	return id, id == mine, lockstore.ValidSessionID(id)
+}

@@ -1,8 +1,10 @@
-// Package audit holds the verbs that read the audit of revocations.
+// Package audit holds the verbs that read the audit: the revocations, and the
+// operator log of what was done to the whole database.
 package audit
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -16,12 +18,14 @@ import (
 // New returns the audit command with its verbs.
 func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "audit",
-		Short:   "Read the audit of revocations",
-		Long:    "Every revoke leaves a row that nobody can change: who, why, whose lock, under which token.",
-		Example: "  dlockctl audit list --key account:42\n  dlockctl audit show 12",
+		Use:   "audit",
+		Short: "Read, export and verify the audit",
+		Long: "Every revoke leaves a row that nobody can change: who, why, whose lock, under which token. What\n" +
+			"operators do to the whole database, such as drawing a fence, stands in the operator log, whose\n" +
+			"records are chained by their hashes.",
+		Example: "  dlockctl audit list --key account:42\n  dlockctl audit list --kind operator\n  dlockctl audit export --follow",
 	}
-	cmd.AddCommand(newListCmd(a), newShowCmd(a))
+	cmd.AddCommand(newListCmd(a), newShowCmd(a), newExportCmd(a), newVerifyCmd(a))
 	return app.Group(cmd)
 }
 
@@ -60,34 +64,68 @@ func columns() []ui.Column {
 	}
 }
 
+// The values of --kind, and of the field kind of an export.
+const (
+	kindRevocation = "revocation"
+	kindOperator   = "operator"
+)
+
+func checkKind(kind string) error {
+	if kind != kindRevocation && kind != kindOperator {
+		return app.UsageError("give revocation or operator", "--kind %q is unknown", kind)
+	}
+	return nil
+}
+
+type listOptions struct {
+	kind, key, by, action string
+	limit                 int
+}
+
 func newListCmd(a *app.App) *cobra.Command {
 	const defaultLimit = 50
-	var filter lockstore.RevocationFilter
+	var opts listOptions
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List revocations, newest first",
-		Example: "  dlockctl audit list --key account:42\n  dlockctl audit list --by alice@ops --limit 10 -o json",
-		Args:    app.Args(),
-		RunE:    a.Run(func(ctx context.Context, _ []string) error { return runList(ctx, a, filter) }),
+		Short:   "List revocations, or the operator log, newest first",
+		Example: "  dlockctl audit list --key account:42\n  dlockctl audit list --by alice@ops --limit 10 -o json\n" +
+			"  dlockctl audit list --kind operator --action fence_account",
+		Args: app.Args(),
+		RunE: a.Run(func(ctx context.Context, _ []string) error { return runList(ctx, a, opts) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&filter.Key, "key", "", "only of this lock")
+	flags.StringVar(&opts.kind, "kind", kindRevocation, "revocation, or operator for the operator log")
+	flags.StringVar(&opts.key, "key", "", "only revocations of this lock")
 	// Not the operator of the configuration, who acts: one who acted.
-	flags.StringVar(&filter.Operator, "by", "", "only by this operator")
-	flags.IntVar(&filter.Limit, "limit", defaultLimit, "at most so many (0: all)")
+	flags.StringVar(&opts.by, "by", "", "only revocations by this operator")
+	flags.StringVar(&opts.action, "action", "", "only this action of the operator log, such as fence_account")
+	flags.IntVar(&opts.limit, "limit", defaultLimit, "at most so many (0: all)")
 	return cmd
 }
 
-func runList(ctx context.Context, a *app.App, filter lockstore.RevocationFilter) error {
-	if err := app.CheckLimit(filter.Limit); err != nil {
+func runList(ctx context.Context, a *app.App, opts listOptions) error {
+	if err := app.CheckLimit(opts.limit); err != nil {
 		return err
+	}
+	if err := checkKind(opts.kind); err != nil {
+		return err
+	}
+	operator := opts.kind == kindOperator
+	switch {
+	case operator && (opts.key != "" || opts.by != ""):
+		return app.UsageError("leave them out, or list revocations", "--key and --by are for revocations")
+	case !operator && opts.action != "":
+		return app.UsageError("add --kind operator", "--action is for the operator log")
 	}
 	store, err := a.LockStore(ctx, postgres.Reading)
 	if err != nil {
 		return err
 	}
-	rows, err := store.Revocations(ctx, filter)
+	if operator {
+		return listOperatorLog(ctx, a, store, opts)
+	}
+	rows, err := store.Revocations(ctx, lockstore.RevocationFilter{Key: opts.key, Operator: opts.by, Limit: opts.limit})
 	if err != nil {
 		return err
 	}
@@ -99,16 +137,22 @@ func runList(ctx context.Context, a *app.App, filter lockstore.RevocationFilter)
 }
 
 func newShowCmd(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	var kind string
+	cmd := &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show one revocation",
-		Example: "  dlockctl audit show 12\n  dlockctl audit show 12 -o json",
+		Short:   "Show one revocation, or one record of the operator log",
+		Example: "  dlockctl audit show 12\n  dlockctl audit show 3 --kind operator -o json",
 		Args:    app.Args("ID"),
-		RunE:    a.Run(func(ctx context.Context, args []string) error { return runShow(ctx, a, args[0]) }),
+		RunE:    a.Run(func(ctx context.Context, args []string) error { return runShow(ctx, a, kind, args[0]) }),
 	}
+	cmd.Flags().StringVar(&kind, "kind", kindRevocation, "revocation, or operator for the operator log")
+	return cmd
 }
 
-func runShow(ctx context.Context, a *app.App, text string) error {
+func runShow(ctx context.Context, a *app.App, kind, text string) error {
+	if err := checkKind(kind); err != nil {
+		return err
+	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
 		return app.UsageError("give the id that revoke or audit list printed", "audit id %q is not a number from 1", text)
@@ -116,6 +160,17 @@ func runShow(ctx context.Context, a *app.App, text string) error {
 	store, err := a.LockStore(ctx, postgres.Reading)
 	if err != nil {
 		return err
+	}
+	if kind == kindOperator {
+		before := id - 1
+		records, err := store.OperatorLog(ctx, lockstore.OperatorLogFilter{After: &before, Limit: 1})
+		switch {
+		case err != nil:
+			return err
+		case len(records) == 0 || records[0].ID != id:
+			return fmt.Errorf("record %d of the operator log: %w", id, lockstore.ErrNotFound)
+		}
+		return a.Print(ui.View{Data: viewRecord(records[0]), Columns: recordColumns(), Name: "id"})
 	}
 	row, err := store.Revocation(ctx, id)
 	if err != nil {

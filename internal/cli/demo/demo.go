@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/cli/dev"
+	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
@@ -95,7 +96,9 @@ func runDemo(ctx context.Context, a *app.App, keep bool) (err error) {
 	return tell(ctx, a, scenario.Cast{
 		Lock: lock, Pay: pay,
 		Open: func(ctx context.Context) (lockstore.Store, error) {
-			return postgres.Open(ctx, postgres.Options{Config: both.Lock, PeerConfig: both.Pay, Purpose: postgres.Granting, MaxConns: 1})
+			return postgres.Open(ctx, postgres.Options{
+				Config: both.Lock, PeerConfig: both.Pay, Environment: config.DevEnvironment, Purpose: postgres.Granting, MaxConns: 1,
+			})
 		},
 	})
 }

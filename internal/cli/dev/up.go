@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/cli/migrate"
+	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 )
@@ -44,7 +45,8 @@ func runUp(ctx context.Context, a *app.App, seed bool) error {
 	return printStatus(a, status)
 }
 
-// Apply migrates both embedded databases, whatever else is configured. Seeds
+// Apply migrates both embedded databases, whatever else is configured, and
+// marks them as those of the embedded profile. Seeds
 // that were applied once stay part of paydb's history (K-9.4).
 func Apply(ctx context.Context, a *app.App, env *devenv.Env, seed bool) ([]migrate.Done, error) {
 	both, err := Databases(env)
@@ -56,10 +58,14 @@ func Apply(ctx context.Context, a *app.App, env *devenv.Env, seed bool) ([]migra
 			return nil, err
 		}
 	}
-	return migrate.Up(ctx, a, []migrate.Target{
+	found := []migrate.Target{
 		{Name: devenv.LockDB, Config: both.Lock},
 		{Name: devenv.PayDB, Config: both.Pay, Seed: seed},
-	}, both, flyway.DefaultLockTimeout)
+	}
+	if err := migrate.Belongs(ctx, config.DevEnvironment, found); err != nil {
+		return nil, err
+	}
+	return migrate.Up(ctx, a, found, both, flyway.DefaultLockTimeout, config.DevEnvironment)
 }
 
 // Databases returns the addresses of both embedded databases.

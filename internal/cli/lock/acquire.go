@@ -22,9 +22,13 @@ const (
 )
 
 type acquireOptions struct {
-	key, owner, session string
-	ttl                 time.Duration
+	key, owner string
+	session    lockstore.SessionID
+	ttl, wait  time.Duration
 }
+
+// fresh tells that the acquire makes a session of its own.
+func (o acquireOptions) fresh() bool { return o.session == autoSession }
 
 // grantView is what acquire and renew print.
 type grantView struct {
@@ -58,25 +62,28 @@ func newAcquireCmd(a *app.App) *cobra.Command {
 	var opts acquireOptions
 	cmd := &cobra.Command{
 		Use:   "acquire KEY",
-		Short: "Take a lock, once, without waiting",
+		Short: "Take a lock, at once or with --wait",
 		Long: "Take a lock and print its fencing token: pass it with every write that the lock protects.\n" +
-			"Exit 4 when a live other holds it.\n\n" +
+			"Exit 4 when a live other holds it, with --wait when it was still held after that time. --timeout\n" +
+			"counts on top of the wait. A signal ends it at once, and leaves nothing held.\n\n" +
 			"Each acquire makes a session of its own, which lives as long as the lease (--session auto), so\n" +
 			"that two scripts never re-enter each other's lock. The session id is printed once: with the\n" +
-			"owner it is the right to re-enter, so keep it to yourself. If the lock is not granted, the\n" +
-			"session is ended again.",
+			"owner it is the right to re-enter, so keep it to yourself: give it by DLOCKCTL_SESSION rather\n" +
+			"than --session, which shows in ps. If the lock is not granted, the fresh session is ended again.",
 		Example: "  dlockctl acquire account:42\n" +
-			"  dlockctl acquire account:42 --owner batch-7 --ttl 2m -o json",
+			"  dlockctl acquire account:42 --owner batch-7 --ttl 2m -o json\n" +
+			"  dlockctl acquire account:42 --wait 1m",
 		Args: app.Args("KEY"),
-		RunE: a.Run(func(ctx context.Context, args []string) error {
+		RunE: a.RunWaiting(func() time.Duration { return opts.wait }, func(ctx context.Context, args []string) error {
 			opts.key = args[0]
 			return runAcquire(ctx, a, opts)
 		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.owner, "owner", "", "who holds the lock (default user@host)")
-	flags.StringVar(&opts.session, "session", autoSession, "session to hold it under: an id, or auto for a fresh one")
+	flags.String("session", autoSession, "session to hold it under: an id, or auto for a fresh one") // read through the configuration
 	flags.DurationVar(&opts.ttl, "ttl", defaultTTL, "lease, 100ms to 24h")
+	flags.DurationVar(&opts.wait, "wait", 0, "wait so long for it to become free")
 	return cmd
 }
 
@@ -91,6 +98,16 @@ func runAcquire(ctx context.Context, a *app.App, opts acquireOptions) error {
 	if err := errors.Join(lockstore.ValidKey(opts.key), lockstore.ValidOwner(opts.owner), lockstore.ValidTTL(opts.ttl)); err != nil {
 		return err
 	}
+	if opts.wait < 0 {
+		return app.UsageError("give a duration such as 1m, or leave it out to try once", "--wait %s is negative", opts.wait)
+	}
+	var err error
+	if opts.session, err = a.Session(); err != nil {
+		return err
+	}
+	if opts.session == "" {
+		opts.session = autoSession
+	}
 	store, err := a.LockStore(ctx, postgres.Granting)
 	if err != nil {
 		return err
@@ -99,35 +116,75 @@ func runAcquire(ctx context.Context, a *app.App, opts acquireOptions) error {
 	if err != nil {
 		return err
 	}
-	grant, err := store.Acquire(ctx, lockstore.AcquireParams{Key: opts.key, Owner: opts.owner, Session: session.ID, TTL: opts.ttl})
+	grant, err := try(ctx, a, store, opts, &session)
 	if err != nil {
 		return notGranted(ctx, a, store, opts, session.ID, err)
 	}
+	warnOfTwin(ctx, a, store, opts.key)
 	view := viewGrant(grant, session)
-	view.Release = fmt.Sprintf("dlockctl release %s --token %s --session %s", quoted(grant.Key), grant.Token, quoted(string(session.ID)))
+	view.Release = command("release", grant.Key, "--token", grant.Token.String(), "--session", string(session.ID))
 	return a.Print(ui.View{Data: view, Columns: grantColumns(), Name: "token"})
 }
 
 // sessionFor makes a fresh session, or looks the given one up: how long it
-// lives bounds what the caller may trust.
+// lives bounds what the caller may trust. While waiting, this command is what
+// keeps the caller's session alive.
 func sessionFor(ctx context.Context, store lockstore.Store, opts acquireOptions) (lockstore.Session, error) {
-	if opts.session == autoSession {
+	if opts.fresh() {
 		return store.CreateSession(ctx, opts.owner, opts.ttl)
 	}
-	id := lockstore.SessionID(opts.session)
-	if err := lockstore.ValidSessionID(id); err != nil {
+	if err := lockstore.ValidSessionID(opts.session); err != nil {
 		return lockstore.Session{}, err
 	}
+	if opts.wait > 0 {
+		return store.Heartbeat(ctx, opts.session, opts.ttl)
+	}
 	sent := time.Now()
-	session, err := store.Session(ctx, id)
+	session, err := store.Session(ctx, opts.session)
 	session.Sent = sent
 	if errors.Is(err, lockstore.ErrNotFound) {
-		return lockstore.Session{}, fmt.Errorf("acquire lock %q under session %s: %w", opts.key, id.Masked(), lockstore.ErrSessionLost)
+		return lockstore.Session{}, fmt.Errorf("acquire lock %q under session %s: %w", opts.key, opts.session.Masked(), lockstore.ErrSessionLost)
 	}
 	return session, err
 }
 
-// notGranted ends the fresh session again, so that nothing is left of the try.
+// try acquires once, or until the wait is over. A wait leaves the session as
+// its last heartbeat did.
+func try(ctx context.Context, a *app.App, store lockstore.Store, opts acquireOptions, session *lockstore.Session) (lockstore.Grant, error) {
+	params := lockstore.AcquireParams{Key: opts.key, Owner: opts.owner, Session: session.ID, TTL: opts.ttl}
+	if opts.wait == 0 {
+		return store.Acquire(ctx, params)
+	}
+	grant, err := lockstore.Wait(ctx, store, lockstore.WaitParams{
+		AcquireParams: params, Max: opts.wait, SessionTTL: opts.ttl,
+		Waiting: func(held *lockstore.HeldError) {
+			left := ui.Left(held.Remaining) + ", unless it is renewed"
+			if held.ExpiresAt.Infinite {
+				left = "which never expires"
+			}
+			a.Aside("waiting for lock %q: held by %q with token %s, %s", held.Key, held.Owner, held.Token, left)
+		},
+	})
+	if err != nil || time.Since(session.Sent) < opts.ttl/10 {
+		return grant, err
+	}
+	// The session was kept alive up to a third of its time ago: the lock would
+	// go with it before the lease that was asked for is over.
+	kept, err := store.Heartbeat(ctx, session.ID, opts.ttl)
+	switch {
+	case errors.Is(err, lockstore.ErrSessionLost):
+		return lockstore.Grant{}, err
+	case err != nil:
+		a.Warn("the lock is granted, but its session could not be extended: renew it at once: %v", err)
+		session.Sent, session.Remaining = time.Now(), 0
+	default:
+		session.Sent, session.Remaining = kept.Sent, kept.Remaining
+	}
+	return grant, nil
+}
+
+// notGranted ends the fresh session again, so that nothing is left of the try or
+// of the wait.
 //
 // An unknown outcome keeps it: a second try under the same session re-enters
 // what the first may have been granted, so nothing is orphaned (K-2.9). Unless
@@ -136,7 +193,7 @@ func sessionFor(ctx context.Context, store lockstore.Store, opts acquireOptions)
 func notGranted(ctx context.Context, a *app.App, store lockstore.Store, opts acquireOptions, id lockstore.SessionID, err error) error {
 	var unknown *lockstore.UnknownOutcomeError
 	isUnknown := errors.As(err, &unknown)
-	if opts.session == autoSession && (!isUnknown || app.BySignal(ctx)) {
+	if opts.fresh() && (!isUnknown || app.BySignal(ctx)) {
 		endErr := endFresh(ctx, store, id)
 		switch {
 		case endErr == nil && isUnknown:
@@ -149,7 +206,7 @@ func notGranted(ctx context.Context, a *app.App, store lockstore.Store, opts acq
 	if !isUnknown {
 		return err
 	}
-	retry := fmt.Sprintf("dlockctl acquire %s --owner %s --session %s --ttl %s", quoted(opts.key), quoted(opts.owner), quoted(string(id)), opts.ttl)
+	retry := command("acquire", opts.key, "--owner", opts.owner, "--session", string(id), "--ttl", opts.ttl.String())
 	return &app.Failure{
 		Exit: app.Unknown, Code: "outcome_unknown", Message: err.Error(),
 		Hint:    "it may have been granted; this settles it, with a token of its own: " + retry,
@@ -173,5 +230,13 @@ func viewGrant(grant lockstore.Grant, session lockstore.Session) grantView {
 		Key: grant.Key, Token: app.NewToken(grant.Token), Owner: grant.Owner, Session: string(session.ID),
 		AcquiredAt: grant.AcquiredAt, ExpiresAt: grant.ExpiresAt, TTLMS: grant.TTL.Milliseconds(),
 		TrustedMS: max(0, trusted.Milliseconds()),
+	}
+}
+
+// warnOfTwin says so when a key is granted while the same name in other bytes is
+// held. The grant stands, whatever comes of the look.
+func warnOfTwin(ctx context.Context, a *app.App, store lockstore.Store, key string) {
+	if twin, err := heldTwin(ctx, store, key); err == nil && twin != "" {
+		a.Warn("%s: the two do not exclude each other", twin)
 	}
 }

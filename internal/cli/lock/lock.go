@@ -17,9 +17,9 @@ func Verbs(a *app.App) []*cobra.Command {
 func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "lock",
-		Short:   "Look at locks",
-		Example: "  dlockctl lock list\n  dlockctl lock show account:42",
+		Short:   "Look at locks, and prune lapsed ones",
+		Example: "  dlockctl lock list\n  dlockctl lock show account:42\n  dlockctl lock watch --prefix account:",
 	}
-	cmd.AddCommand(newListCmd(a), newShowCmd(a))
+	cmd.AddCommand(newListCmd(a), newShowCmd(a), newWatchCmd(a), newPruneCmd(a))
 	return app.Group(cmd)
 }

@@ -13,9 +13,9 @@ import (
 )
 
 type releaseOptions struct {
-	key, session string
-	token        app.TokenFlag
-	failIfStale  bool
+	key, session            string
+	token                   app.TokenFlag
+	failIfStale, endSession bool
 }
 
 // releaseView is what release prints.
@@ -42,8 +42,9 @@ func newReleaseCmd(a *app.App) *cobra.Command {
 		Long: "Delete the grant of this very token, or nothing: another holder's lock cannot be released by\n" +
 			"mistake, and repeating a release is always safe. A grant that is gone already is a success\n" +
 			"marked stale, exit 0, or 5 with --fail-if-stale.\n\n" +
-			"With --session, the session is ended too when no lock hangs on it any more. Without, a session\n" +
-			"that acquire made lapses by itself when its lease would have.",
+			"With --session ID, or --end-session for the one in DLOCKCTL_SESSION, the session is ended too\n" +
+			"when no lock hangs on it any more. Without, a session that acquire made lapses by itself when\n" +
+			"its lease would have.",
 		Example: "  dlockctl release account:42 --token 106\n  dlockctl release account:42 --token 106 --fail-if-stale",
 		Args:    app.Args("KEY"),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
@@ -54,12 +55,22 @@ func newReleaseCmd(a *app.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.Var(&opts.token, "token", "the token that acquire printed (required)")
 	flags.StringVar(&opts.session, "session", "", "also end this session, unless other locks hang on it")
+	flags.BoolVar(&opts.endSession, "end-session", false, "also end the session in DLOCKCTL_SESSION, unless other locks hang on it")
 	flags.BoolVar(&opts.failIfStale, "fail-if-stale", false, "exit 5 when the lock was no longer held")
 	return cmd
 }
 
 func runRelease(ctx context.Context, a *app.App, opts releaseOptions) error {
 	session := lockstore.SessionID(opts.session)
+	if opts.endSession && session == "" {
+		var err error
+		if session, err = a.Session(); err != nil {
+			return err
+		}
+		if session == "" {
+			return app.UsageError("set DLOCKCTL_SESSION, or give --session ID", "--end-session: no session is named")
+		}
+	}
 	if err := errors.Join(lockstore.LookupKey(opts.key), requireToken(opts.token)); err != nil {
 		return err
 	}
@@ -71,6 +82,13 @@ func runRelease(ctx context.Context, a *app.App, opts releaseOptions) error {
 	store, err := a.LockStore(ctx, postgres.Changing)
 	if err != nil {
 		return err
+	}
+	if session != "" {
+		// A session id that the store cannot hold is refused before anything is
+		// released; whatever else is wrong with it does not keep the lock.
+		if _, err := store.Session(ctx, session); errors.Is(err, lockstore.ErrInvalid) {
+			return err
+		}
 	}
 	release, err := store.Release(ctx, opts.key, opts.token.Token)
 	if err != nil {

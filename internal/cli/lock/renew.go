@@ -14,9 +14,10 @@ import (
 )
 
 type renewOptions struct {
-	key, session string
-	token        app.TokenFlag
-	ttl          time.Duration
+	key     string
+	session lockstore.SessionID
+	token   app.TokenFlag
+	ttl     time.Duration
 }
 
 func newRenewCmd(a *app.App) *cobra.Command {
@@ -35,13 +36,17 @@ func newRenewCmd(a *app.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.Var(&opts.token, "token", "the token that acquire printed (required)")
-	flags.StringVar(&opts.session, "session", "", "the lock's session (default: the one it hangs on)")
+	flags.String("session", "", "the lock's session (default: the one it hangs on)") // read through the configuration
 	flags.DurationVar(&opts.ttl, "ttl", defaultTTL, "lease from now, 100ms to 24h")
 	return cmd
 }
 
 func runRenew(ctx context.Context, a *app.App, opts renewOptions) error {
 	if err := errors.Join(lockstore.LookupKey(opts.key), requireToken(opts.token), lockstore.ValidTTL(opts.ttl)); err != nil {
+		return err
+	}
+	var err error
+	if opts.session, err = a.Session(); err != nil {
 		return err
 	}
 	store, err := a.LockStore(ctx, postgres.Changing)
@@ -72,9 +77,9 @@ func keepSession(ctx context.Context, store lockstore.Store, opts renewOptions) 
 		return lockstore.Session{}, nil
 	case err != nil:
 		return lockstore.Session{}, err
-	case opts.session != "" && lockstore.SessionID(opts.session) != entry.Session:
+	case opts.session != "" && opts.session != entry.Session:
 		return lockstore.Session{}, app.UsageError("leave --session out: renew finds it",
-			"lock %q with token %s does not hang on session %s", opts.key, opts.token.Token, lockstore.SessionID(opts.session).Masked())
+			"lock %q with token %s does not hang on session %s", opts.key, opts.token.Token, opts.session.Masked())
 	}
 	return store.Heartbeat(ctx, entry.Session, opts.ttl)
 }

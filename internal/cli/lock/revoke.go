@@ -3,8 +3,9 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
@@ -17,75 +18,82 @@ type revokeOptions struct {
 	key, reason, operator string
 	token                 app.TokenFlag
 	anyToken, yes, dryRun bool
+	endSession            bool
+	fenceAccounts         []string
+	bulk                  bulkOptions
 }
 
 func newRevokeCmd(a *app.App) *cobra.Command {
 	var opts revokeOptions
 	cmd := &cobra.Command{
-		Use:   "revoke KEY --reason TEXT",
-		Short: "Take a lock away from its holder, with an audit row",
+		Use:   "revoke [KEY] --reason TEXT",
+		Short: "Take locks away from their holders, with an audit row each",
 		Long: "Show who holds the lock, ask, then delete that very grant and write an audit row, or do\n" +
 			"neither. Without a terminal it needs --yes, and --token N (the grant you saw) or --any-token.\n\n" +
-			"Exit 0 REVOKED, 3 NOT_HELD, 6 TOKEN_MOVED (a newer grant stands; look again), 4 blocked.\n\n" +
+			"Exit 0 REVOKED, 3 NOT_HELD, 6 TOKEN_MOVED (a newer grant stands; look again), 4 blocked,\n" +
+			"10 revoked, and not every fence is raised.\n\n" +
 			"The holder is not stopped by this: its writes are refused from the moment a higher token\n" +
-			"reaches the resource, and as long as its session lives it may acquire again.",
+			"reaches the resource, and as long as its session lives it may acquire again. --end-session ends\n" +
+			"the session too, with all its locks. --fence-account draws a token above the holder's, to which\n" +
+			"the account's fence is to be raised.\n\n" +
+			"In bulk, without KEY: --owner, --session and --prefix select together. All of them go in one\n" +
+			"transaction or none; without a terminal it needs --yes and --expect-count N.",
 		Example: "  dlockctl revoke account:42 --reason 'holder hangs, ticket 7' --dry-run\n" +
-			"  dlockctl revoke account:42 --reason 'holder hangs, ticket 7' --token 106 --yes",
-		Args: app.Args("KEY"),
+			"  dlockctl revoke account:42 --reason 'holder hangs, ticket 7' --token 106 --yes --end-session\n" +
+			"  dlockctl revoke --prefix batch/ --owner worker-7 --reason 'drain worker-7' --expect-count 3 --yes",
+		Args: app.OptionalArg(),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
-			opts.key = args[0]
-			return runRevoke(ctx, a, opts)
+			if len(args) > 0 {
+				opts.key = args[0]
+			}
+			return runRevoke(ctx, a, opts, len(args) > 0)
 		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.reason, "reason", "", "why; the audit row keeps it (required)")
 	flags.Var(&opts.token, "token", "revoke only this grant")
 	flags.BoolVar(&opts.anyToken, "any-token", false, "revoke whichever grant stands")
+	flags.BoolVar(&opts.endSession, "end-session", false, "end the holder's session too, with all its locks")
+	flags.StringArrayVar(&opts.fenceAccounts, "fence-account", nil, "also draw a fence for this account_id of paydb (repeatable)")
 	flags.String("operator", "", "who you are (default user@host)") // read through the configuration
 	flags.BoolVarP(&opts.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "show what would be revoked, change nothing")
+	app.ConfirmFlag(flags)
+	opts.bulk.flags(flags)
 	return cmd
 }
 
-// planView is what revoke is about to do: shown before the question, and
-// printed by --dry-run.
-type planView struct {
-	Action   string `json:"action"`
-	DryRun   bool   `json:"dry_run"`
-	Operator string `json:"operator"`
-	Reason   string `json:"reason"`
-	entryView
-}
-
-// outcomeView is what revoke did.
-type outcomeView struct {
-	Outcome      lockstore.Outcome `json:"outcome"`
-	Key          string            `json:"key"`
-	AuditID      int64             `json:"audit_id,omitempty"`
-	Owner        string            `json:"owner,omitempty"`
-	Token        lockstore.Token   `json:"token,omitempty"`
-	TokenStr     string            `json:"token_str,omitempty"`
-	Presented    lockstore.Token   `json:"presented_token,omitempty"`
-	PresentedStr string            `json:"presented_token_str,omitempty"`
-	Operator     string            `json:"operator"`
-	Reason       string            `json:"reason"`
-}
-
-func runRevoke(ctx context.Context, a *app.App, opts revokeOptions) (err error) {
+func runRevoke(ctx context.Context, a *app.App, opts revokeOptions, named bool) (err error) {
 	if opts.operator, err = a.Operator(); err != nil {
 		return err
 	}
-	if err := errors.Join(lockstore.LookupKey(opts.key), lockstore.ValidReason(opts.reason)); err != nil {
+	if err := lockstore.ValidReason(opts.reason); err != nil {
 		return err
 	}
-	if err := saidAloud(a, opts); err != nil {
+	bulk := opts.bulk.narrowed()
+	switch {
+	case bulk && named:
+		return app.UsageError("give KEY for one lock, or --owner, --session, --prefix for many", "KEY and a selection are given")
+	case bulk:
+		return runRevokeMany(ctx, a, opts)
+	case !named:
+		return app.UsageError("give KEY, or select with --owner, --session or --prefix", "dlockctl revoke needs KEY or a selection")
+	case opts.bulk.expect >= 0:
+		return app.UsageError("for one lock, --token says which grant is meant", "--expect-count counts what --owner, --session and --prefix select")
+	}
+	return runRevokeOne(ctx, a, opts)
+}
+
+func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
+	accounts, err := accountIDs(opts.fenceAccounts)
+	if err != nil {
 		return err
 	}
-	purpose := postgres.Changing
-	if opts.dryRun {
-		purpose = postgres.Reading
+	opts.fenceAccounts = accounts
+	if err := errors.Join(lockstore.LookupKey(opts.key), saidAloud(a, opts)); err != nil {
+		return err
 	}
-	store, err := a.LockStore(ctx, purpose)
+	store, err := openToRevoke(ctx, a, opts)
 	if err != nil {
 		return err
 	}
@@ -99,11 +107,16 @@ func runRevoke(ctx context.Context, a *app.App, opts revokeOptions) (err error) 
 		return finish(a, opts, lockstore.LockOutcome{
 			Outcome: lockstore.TokenMoved, Key: opts.key, Owner: entry.Owner, Token: entry.Token, Presented: opts.token.Token,
 		})
-	case opts.dryRun:
-		return a.Print(ui.View{Data: planView{"revoke", true, opts.operator, opts.reason, viewEntry(entry, false)}, Columns: planColumns(), Name: "key"})
+	}
+	also, err := alsoRevoked(ctx, store, opts, entry)
+	if err != nil {
+		return err
+	}
+	if opts.dryRun {
+		return printPlan(a, opts, entry, also)
 	}
 	if !opts.yes {
-		if err := ask(ctx, a, opts, entry); err != nil {
+		if err := ask(ctx, a, opts, entry, also); err != nil {
 			return err
 		}
 	}
@@ -112,6 +125,27 @@ func runRevoke(ctx context.Context, a *app.App, opts revokeOptions) (err error) 
 		return err
 	}
 	return finish(a, opts, outcome)
+}
+
+// openToRevoke opens the store for reading when nothing will be changed, and
+// asks for a protected profile's confirmation before anything else.
+func openToRevoke(ctx context.Context, a *app.App, opts revokeOptions) (lockstore.Store, error) {
+	if opts.dryRun {
+		return a.LockStore(ctx, postgres.Reading)
+	}
+	if err := a.Protect(); err != nil {
+		return nil, err
+	}
+	return a.LockStore(ctx, postgres.Changing)
+}
+
+// alsoRevoked lists what goes with the holder's session.
+func alsoRevoked(ctx context.Context, store lockstore.Store, opts revokeOptions, entry lockstore.Entry) ([]lockstore.Entry, error) {
+	if !opts.endSession {
+		return nil, nil
+	}
+	all, err := store.List(ctx, lockstore.Filter{Session: entry.Session})
+	return slices.DeleteFunc(all, func(e lockstore.Entry) bool { return e.Key == entry.Key }), err
 }
 
 // saidAloud refuses to revoke unseen: where no question shows the grant, the
@@ -135,14 +169,28 @@ func saidAloud(a *app.App, opts revokeOptions) error {
 	return nil
 }
 
-func ask(ctx context.Context, a *app.App, opts revokeOptions, entry lockstore.Entry) error {
-	age, left := ui.Ago(entry.Age), ui.Left(entry.Remaining)
-	if entry.ExpiresAt.Infinite {
-		left = "never expires"
+func ask(ctx context.Context, a *app.App, opts revokeOptions, entry lockstore.Entry, also []lockstore.Entry) error {
+	describe(a, entry)
+	if opts.endSession {
+		a.Note("its session %s ends too, and these %d other locks with it:", entry.Session.Masked(), len(also))
+		for _, e := range also {
+			describe(a, e)
+		}
 	}
-	a.Note("lock %q is held by %q with token %s, acquired %s, %s", entry.Key, entry.Owner, entry.Token, age, left)
+	for _, account := range opts.fenceAccounts {
+		a.Note("a fence is drawn for account %s", account)
+	}
 	a.Note("operator %q, reason %q", opts.operator, opts.reason)
 	return a.Confirm(ctx, "Revoke it?", "--yes --token N, or --yes --any-token")
+}
+
+// describe says what a revoke is about to break.
+func describe(a *app.App, e lockstore.Entry) {
+	age, left := ui.Ago(e.Age), ui.Left(e.Remaining)
+	if e.ExpiresAt.Infinite {
+		left = "never expires"
+	}
+	a.Note("lock %q is held by %q with token %s, acquired %s, %s", e.Key, e.Owner, e.Token, age, left)
 }
 
 // anyTokenTries bounds how often --any-token follows a key that changes hands.
@@ -151,7 +199,10 @@ const anyTokenTries = 5
 // revoke deletes the grant that was seen. With --any-token, which names no
 // grant, it follows a newer one that took over meanwhile.
 func revoke(ctx context.Context, store lockstore.Store, opts revokeOptions, token lockstore.Token) (lockstore.LockOutcome, error) {
-	params := lockstore.RevokeParams{Key: opts.key, Token: token, Operator: opts.operator, Reason: opts.reason}
+	params := lockstore.RevokeParams{
+		Key: opts.key, Token: token, Operator: opts.operator, Reason: opts.reason,
+		EndSession: opts.endSession, FenceAccounts: opts.fenceAccounts,
+	}
 	for try := 1; ; try++ {
 		outcome, err := store.Revoke(ctx, params)
 		if err != nil || outcome.Outcome != lockstore.TokenMoved || !opts.anyToken || try == anyTokenTries {
@@ -161,58 +212,18 @@ func revoke(ctx context.Context, store lockstore.Store, opts revokeOptions, toke
 	}
 }
 
-// finish prints the outcome, and makes all but REVOKED an error with its exit
-// code.
-func finish(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome) error {
-	view := outcomeView{
-		Outcome: outcome.Outcome, Key: outcome.Key, AuditID: outcome.AuditID, Owner: outcome.Owner,
-		Token: outcome.Token, Presented: outcome.Presented, Operator: opts.operator, Reason: opts.reason,
-	}
-	if outcome.Token != 0 {
-		view.TokenStr = outcome.Token.String()
-	}
-	if outcome.Presented != 0 {
-		view.PresentedStr = outcome.Presented.String()
-	}
-	if err := a.Print(ui.View{Data: view, Columns: outcomeColumns(), Name: "outcome"}); err != nil {
-		return err
-	}
-	switch outcome.Outcome {
-	case lockstore.Revoked:
-		a.Note("note: the holder's writes are refused once a token above %s reaches the resource; while its session lives it may acquire again", outcome.Token)
-		return nil
-	case lockstore.NotHeld:
-		return &app.Failure{Exit: app.NotFound, Code: "not_held", Message: fmt.Sprintf("nobody holds lock %q; nothing was changed", opts.key)}
-	case lockstore.TokenMoved:
-		return &app.Failure{
-			Exit: app.Refused, Code: "token_moved",
-			Message: fmt.Sprintf("lock %q is now held by %q with token %s, not %s; nothing was changed", opts.key, outcome.Owner, outcome.Token, outcome.Presented),
-			Hint:    "look again: dlockctl lock show " + quoted(opts.key),
+// accountIDs refuses what is no account_id, before anything is looked up, and
+// takes each once.
+func accountIDs(given []string) ([]string, error) {
+	var ids []string
+	for _, text := range given {
+		id, err := uuid.Parse(text)
+		if err != nil || len(text) != len(id.String()) {
+			return nil, app.UsageError("give an account_id of paydb, such as 00000000-0000-4000-8000-000000000001", "--fence-account %q is not a UUID", text)
 		}
-	default:
-		return fmt.Errorf("revoke lock %q: outcome %q is unknown to this program", opts.key, outcome.Outcome)
+		if !slices.Contains(ids, id.String()) {
+			ids = append(ids, id.String())
+		}
 	}
-}
-
-func planColumns() []ui.Column {
-	return append([]ui.Column{
-		{Title: "WOULD", Field: "action", Tones: map[string]ui.Tone{"revoke": ui.Warn}},
-	}, append(entryColumns()[:6],
-		ui.Column{Title: "OPERATOR", Field: "operator"},
-		ui.Column{Title: "REASON", Field: "reason"})...)
-}
-
-func outcomeColumns() []ui.Column {
-	return []ui.Column{
-		{Title: "OUTCOME", Field: "outcome", Tones: map[string]ui.Tone{
-			string(lockstore.Revoked): ui.Good, string(lockstore.NotHeld): ui.Warn, string(lockstore.TokenMoved): ui.Warn,
-		}},
-		{Title: "KEY", Field: "key"},
-		{Title: "OWNER", Field: "owner", Optional: true},
-		{Title: "TOKEN", Field: "token", Kind: ui.Number, Optional: true},
-		{Title: "PRESENTED", Field: "presented_token", Kind: ui.Number, Optional: true, Wide: true},
-		{Title: "AUDIT", Field: "audit_id", Kind: ui.Number, Optional: true},
-		{Title: "OPERATOR", Field: "operator"},
-		{Title: "REASON", Field: "reason"},
-	}
+	return ids, nil
 }

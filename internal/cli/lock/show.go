@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -35,8 +36,24 @@ func runShow(ctx context.Context, a *app.App, key string, showSession bool) erro
 		return err
 	}
 	entry, err := store.Show(ctx, key)
+	if errors.Is(err, lockstore.ErrNotFound) {
+		return notFound(ctx, store, key, err)
+	}
 	if err != nil {
 		return err
 	}
 	return a.Print(ui.View{Data: viewEntry(entry, showSession), Columns: entryColumns(), Name: "key"})
+}
+
+// notFound says so when the same name in other bytes is held: two programs that
+// do not spell a key alike do not exclude each other.
+func notFound(ctx context.Context, store lockstore.Store, key string, err error) error {
+	twin, lookErr := heldTwin(ctx, store, key)
+	switch {
+	case lookErr != nil:
+		return lookErr
+	case twin == "":
+		return err
+	}
+	return &app.Failure{Exit: app.NotFound, Code: "not_found", Message: err.Error(), Hint: twin + ": have both programs spell it in one Unicode form (NFC)"}
 }

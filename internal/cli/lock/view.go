@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
@@ -65,13 +66,26 @@ func entryColumns() []ui.Column {
 	}
 }
 
+// command is a command on one key as a shell and then this program read it: a
+// key that begins with a dash stands behind --, for quotes do not help there.
+func command(verb, key string, flags ...string) string {
+	words := []string{"dlockctl", verb}
+	for _, f := range flags {
+		words = append(words, quoted(f))
+	}
+	if strings.HasPrefix(key, "-") {
+		return strings.Join(append(words, "--", quoted(key)), " ")
+	}
+	return strings.Join(slices.Insert(words, 2, quoted(key)), " ")
+}
+
 // quoted is s as a POSIX shell reads it back, for commands that are printed to
 // be run.
 func quoted(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,", r)
 	}
-	if s != "" && s[0] != '-' && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

@@ -26,6 +26,7 @@ func newBaselineCmd(a *app.App) *cobra.Command {
 	}
 	opts.targetFlag(cmd.Flags())
 	opts.lockFlag(cmd.Flags())
+	app.ConfirmFlag(cmd.Flags())
 	cmd.Flags().StringVar(&description, "description", "", "the marker's text (default Flyway's)")
 	return cmd
 }
@@ -33,6 +34,9 @@ func newBaselineCmd(a *app.App) *cobra.Command {
 func runBaseline(ctx context.Context, a *app.App, opts options, version, description string) error {
 	t, err := oneTarget(ctx, a, opts.target)
 	if err != nil {
+		return err
+	}
+	if err := guard(ctx, a, []Target{t}, nil); err != nil {
 		return err
 	}
 	err = t.with(ctx, a, opts.lockTimeout, func(m *flyway.Migrator) error { return m.Baseline(ctx, version, description) })

@@ -35,6 +35,7 @@ func newRepairCmd(a *app.App) *cobra.Command {
 	}
 	opts.targetFlag(cmd.Flags())
 	opts.lockFlag(cmd.Flags())
+	app.ConfirmFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&opts.dryRun, "dry-run", false, "show what would be done, change nothing")
 	cmd.Flags().BoolVarP(&opts.yes, "yes", "y", false, "do not ask")
 	return cmd
@@ -44,6 +45,11 @@ func runRepair(ctx context.Context, a *app.App, opts repairOptions) error {
 	t, err := oneTarget(ctx, a, opts.target)
 	if err != nil {
 		return err
+	}
+	if !opts.dryRun {
+		if err := guard(ctx, a, []Target{t}, nil); err != nil {
+			return err
+		}
 	}
 	return t.with(ctx, a, opts.lockTimeout, func(m *flyway.Migrator) error {
 		plan, err := m.Repair(ctx, true)

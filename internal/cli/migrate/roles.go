@@ -45,6 +45,14 @@ func runRoles(ctx context.Context, a *app.App, opts options) error {
 	if err != nil {
 		return err
 	}
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	a.Badge()
+	if err := Belongs(ctx, cfg.Environment, found); err != nil {
+		return err
+	}
 	all := []targetRoles{}
 	for _, t := range found {
 		report, err := ensureRoles(ctx, t)

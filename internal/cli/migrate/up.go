@@ -25,13 +25,16 @@ func newUpCmd(a *app.App) *cobra.Command {
 		Short: "Apply what is pending",
 		Long: "Apply every pending migration, each under Flyway's lock and in a transaction of its own where\n" +
 			"the DDL allows. With both databases configured, each is told the identity of the other's\n" +
-			"instance. An edited or half-done history is refused with exit 9, and nothing is run.",
+			"instance. An edited or half-done history is refused with exit 9, and nothing is run.\n\n" +
+			"With an environment configured, each database is marked with it, once; one that is marked\n" +
+			"otherwise is refused before anything is run. A protected profile needs --confirm.",
 		Example: "  dlockctl migrate up\n  dlockctl migrate up --target lockdb --lock-timeout 10s -o json",
 		Args:    app.Args(),
 		RunE:    a.RunWithin(upWithin, func(ctx context.Context, _ []string) error { return runUp(ctx, a, opts) }),
 	}
 	opts.targetFlag(cmd.Flags())
 	opts.lockFlag(cmd.Flags())
+	app.ConfirmFlag(cmd.Flags())
 	return cmd
 }
 
@@ -44,7 +47,14 @@ func runUp(ctx context.Context, a *app.App, opts options) error {
 	if err != nil {
 		return err
 	}
-	done, err := Up(ctx, a, found, both, opts.lockTimeout)
+	if err := guard(ctx, a, found, both); err != nil {
+		return err
+	}
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	done, err := Up(ctx, a, found, both, opts.lockTimeout, cfg.Environment)
 	if len(done) == 0 {
 		return err
 	}
@@ -52,10 +62,10 @@ func runUp(ctx context.Context, a *app.App, opts options) error {
 	return errors.Join(Print(a, done), err)
 }
 
-// Up applies what is pending to each target, and records the peer identities
-// when both databases are known. What it returns was done, also when an error
+// Up applies what is pending to each target, marks it with its environment when
+// one is given, and records the peer identities when both databases are known. What it returns was done, also when an error
 // follows.
-func Up(ctx context.Context, a *app.App, found []Target, both *Both, lockTimeout time.Duration) ([]Done, error) {
+func Up(ctx context.Context, a *app.App, found []Target, both *Both, lockTimeout time.Duration, environment string) ([]Done, error) {
 	if err := both.separate(ctx, a); err != nil {
 		return nil, err
 	}
@@ -71,6 +81,9 @@ func Up(ctx context.Context, a *app.App, found []Target, both *Both, lockTimeout
 		if err != nil {
 			return done, err
 		}
+	}
+	if err := mark(ctx, environment, found); err != nil {
+		return done, err
 	}
 	return done, both.recordPeers(ctx, a)
 }

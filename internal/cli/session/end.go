@@ -22,22 +22,29 @@ type endedView struct {
 func newEndCmd(a *app.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "end ID",
+		Use:   "end [ID]",
 		Short: "End a session and release its locks",
 		Long: "End a session; the locks that hang on it are released with it. It asks first when there are\n" +
-			"any; without a terminal that needs --yes.",
+			"any; without a terminal that needs --yes. Without ID it is the one in DLOCKCTL_SESSION, which\n" +
+			"does not show in ps. In a protected profile, another's session needs --confirm.",
 		Example: "  dlockctl session end \"$SESSION\"\n  dlockctl session end \"$SESSION\" --yes",
-		Args:    app.Args("ID"),
-		RunE:    a.Run(func(ctx context.Context, args []string) error { return runEnd(ctx, a, args[0], yes) }),
+		Args:    app.OptionalArg(),
+		RunE:    a.Run(func(ctx context.Context, args []string) error { return runEnd(ctx, a, args, yes) }),
 	}
+	app.ConfirmFlag(cmd.Flags())
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
-func runEnd(ctx context.Context, a *app.App, text string, yes bool) error {
-	id := lockstore.SessionID(text)
-	if err := lockstore.ValidSessionID(id); err != nil {
+func runEnd(ctx context.Context, a *app.App, args []string, yes bool) error {
+	id, own, err := a.SessionArg(args)
+	if err != nil {
 		return err
+	}
+	if !own {
+		if err := a.Protect(); err != nil {
+			return err
+		}
 	}
 	store, err := a.LockStore(ctx, postgres.Changing)
 	if err != nil {

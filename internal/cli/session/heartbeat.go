@@ -15,21 +15,22 @@ import (
 func newHeartbeatCmd(a *app.App) *cobra.Command {
 	var ttl time.Duration
 	cmd := &cobra.Command{
-		Use:   "heartbeat ID",
+		Use:   "heartbeat [ID]",
 		Short: "Keep a session alive",
 		Long: "Extend a live session to --ttl from now, never shorter than promised before. Exit 5 when it\n" +
-			"has lapsed: every lock under it is void.",
+			"has lapsed: every lock under it is void. Without ID it is the one in DLOCKCTL_SESSION, which\n" +
+			"does not show in ps.",
 		Example: "  dlockctl session heartbeat \"$SESSION\" --ttl 1m",
-		Args:    app.Args("ID"),
-		RunE:    a.Run(func(ctx context.Context, args []string) error { return runHeartbeat(ctx, a, args[0], ttl) }),
+		Args:    app.OptionalArg(),
+		RunE:    a.Run(func(ctx context.Context, args []string) error { return runHeartbeat(ctx, a, args, ttl) }),
 	}
 	cmd.Flags().DurationVar(&ttl, "ttl", defaultTTL, "it lapses after this without a heartbeat, 100ms to 24h")
 	return cmd
 }
 
-func runHeartbeat(ctx context.Context, a *app.App, text string, ttl time.Duration) error {
-	id := lockstore.SessionID(text)
-	if err := errors.Join(lockstore.ValidSessionID(id), lockstore.ValidTTL(ttl)); err != nil {
+func runHeartbeat(ctx context.Context, a *app.App, args []string, ttl time.Duration) error {
+	id, _, err := a.SessionArg(args)
+	if err := errors.Join(err, lockstore.ValidTTL(ttl)); err != nil {
 		return err
 	}
 	store, err := a.LockStore(ctx, postgres.Changing)

@@ -1,0 +1,166 @@
+package lock
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// planView is what revoke is about to do: printed by --dry-run.
+type planView struct {
+	Action   string `json:"action"`
+	DryRun   bool   `json:"dry_run"`
+	Operator string `json:"operator"`
+	Reason   string `json:"reason"`
+	entryView
+	// EndSession and Also are what --end-session would take as well.
+	EndSession    bool        `json:"end_session,omitempty"`
+	Also          []entryView `json:"also_revoke,omitempty"`
+	FenceAccounts []string    `json:"fence_accounts,omitempty"`
+}
+
+func planOf(opts revokeOptions, entry lockstore.Entry) planView {
+	return planView{
+		Action: "revoke", DryRun: true, Operator: opts.operator, Reason: opts.reason, entryView: viewEntry(entry, false),
+		EndSession: opts.endSession, FenceAccounts: opts.fenceAccounts,
+	}
+}
+
+func printPlan(a *app.App, opts revokeOptions, entry lockstore.Entry, also []lockstore.Entry) error {
+	plan := planOf(opts, entry)
+	for _, e := range also {
+		plan.Also = append(plan.Also, viewEntry(e, false))
+	}
+	return a.Print(ui.View{Data: plan, Columns: planColumns(), Name: "key"})
+}
+
+// outcomeView is what revoke did.
+type outcomeView struct {
+	Outcome      lockstore.Outcome `json:"outcome"`
+	Key          string            `json:"key"`
+	AuditID      int64             `json:"audit_id,omitempty"`
+	Owner        string            `json:"owner,omitempty"`
+	Token        lockstore.Token   `json:"token,omitempty"`
+	TokenStr     string            `json:"token_str,omitempty"`
+	Presented    lockstore.Token   `json:"presented_token,omitempty"`
+	PresentedStr string            `json:"presented_token_str,omitempty"`
+	Operator     string            `json:"operator"`
+	Reason       string            `json:"reason"`
+	// Session is masked (K-2.12).
+	Session      string        `json:"session_id,omitempty"`
+	SessionEnded bool          `json:"session_ended,omitempty"`
+	Also         []outcomeView `json:"also_revoked,omitempty"`
+	// Fence is the token drawn for the accounts, and Fences how far each is.
+	Fence    lockstore.Token `json:"fence,omitempty"`
+	FenceStr string          `json:"fence_str,omitempty"`
+	Fences   []fenceView     `json:"fences,omitempty"`
+}
+
+type fenceView struct {
+	Account string `json:"account_id"`
+	State   string `json:"state"`
+}
+
+const fencePending = "pending"
+
+func viewOutcome(opts revokeOptions, o lockstore.LockOutcome) outcomeView {
+	v := outcomeView{
+		Outcome: o.Outcome, Key: o.Key, AuditID: o.AuditID, Owner: o.Owner, Token: o.Token, Presented: o.Presented,
+		Operator: opts.operator, Reason: opts.reason, Session: app.SessionText(o.Session, false), SessionEnded: o.SessionEnded, Fence: o.Fence,
+	}
+	if o.Token != 0 {
+		v.TokenStr = o.Token.String()
+	}
+	if o.Presented != 0 {
+		v.PresentedStr = o.Presented.String()
+	}
+	for _, also := range o.AlsoRevoked {
+		v.Also = append(v.Also, viewOutcome(opts, also))
+	}
+	if o.Fence != 0 {
+		v.FenceStr = o.Fence.String()
+		for _, account := range opts.fenceAccounts {
+			v.Fences = append(v.Fences, fenceView{account, fencePending})
+		}
+	}
+	return v
+}
+
+// finish prints the outcome, and makes all but REVOKED an error with its exit
+// code.
+func finish(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome) error {
+	view := viewOutcome(opts, outcome)
+	if err := a.Print(ui.View{Data: view, Columns: outcomeColumns(), Name: "outcome"}); err != nil {
+		return err
+	}
+	switch outcome.Outcome {
+	case lockstore.Revoked:
+		return revoked(a, outcome, view.Fences)
+	case lockstore.NotHeld:
+		return &app.Failure{Exit: app.NotFound, Code: "not_held", Message: fmt.Sprintf("nobody holds lock %q; nothing was changed", opts.key)}
+	case lockstore.TokenMoved:
+		return &app.Failure{
+			Exit: app.Refused, Code: "token_moved",
+			Message: fmt.Sprintf("lock %q is now held by %q with token %s, not %s; nothing was changed", opts.key, outcome.Owner, outcome.Token, outcome.Presented),
+			Hint:    "look again: " + command("lock show", opts.key),
+		}
+	default:
+		return fmt.Errorf("revoke lock %q: outcome %q is unknown to this program", opts.key, outcome.Outcome)
+	}
+}
+
+// revoked says what a revoke does not do: stop the holder's writes (K-3.2), or
+// keep it from acquiring again (K-3.5).
+func revoked(a *app.App, outcome lockstore.LockOutcome, fences []fenceView) error {
+	if len(fences) == 0 {
+		again := "; while its session lives it may acquire again"
+		if outcome.SessionEnded {
+			again = ""
+		}
+		a.Note("note: the holder's writes are refused once a token above %s reaches the resource%s", outcome.Token, again)
+		return nil
+	}
+	accounts := make([]string, len(fences))
+	for i, f := range fences {
+		accounts[i] = f.Account
+	}
+	return &app.Failure{
+		Exit: app.Unknown, Code: "fences_pending",
+		Message: fmt.Sprintf("lock %q is revoked and fence %s is drawn, but not raised yet in paydb, for: %s", outcome.Key, outcome.Fence, strings.Join(accounts, ", ")),
+		Hint: fmt.Sprintf("until account.fence and the rail's mark of each reach %s, or a later holder writes, the old holder's writes pass; "+
+			"what is pending stands in the operator log: dlockctl audit list --kind operator -o wide", outcome.Fence),
+		Details: map[string]any{"key": outcome.Key, "fence": outcome.Fence, "fence_str": outcome.Fence.String(), "pending": fences},
+	}
+}
+
+func planColumns() []ui.Column {
+	return append([]ui.Column{
+		{Title: "WOULD", Field: "action", Tones: map[string]ui.Tone{"revoke": ui.Warn}},
+	}, append(entryColumns()[:6],
+		ui.Column{Title: "OPERATOR", Field: "operator"},
+		ui.Column{Title: "REASON", Field: "reason"},
+		ui.Column{Title: "ENDS SESSION", Field: "end_session", Optional: true},
+		ui.Column{Title: "FENCES", Field: "fence_accounts", Optional: true})...)
+}
+
+func outcomeColumns() []ui.Column {
+	return []ui.Column{
+		{Title: "OUTCOME", Field: "outcome", Tones: map[string]ui.Tone{
+			string(lockstore.Revoked): ui.Good, string(lockstore.NotHeld): ui.Warn, string(lockstore.TokenMoved): ui.Warn,
+		}},
+		{Title: "KEY", Field: "key"},
+		{Title: "OWNER", Field: "owner", Optional: true},
+		{Title: "TOKEN", Field: "token", Kind: ui.Number, Optional: true},
+		{Title: "PRESENTED", Field: "presented_token", Kind: ui.Number, Optional: true, Wide: true},
+		{Title: "AUDIT", Field: "audit_id", Kind: ui.Number, Optional: true},
+		{Title: "SESSION ENDED", Field: "session_ended", Optional: true},
+		{Title: "ALSO REVOKED", Field: "also_revoked", Optional: true, Count: true},
+		{Title: "FENCE", Field: "fence", Kind: ui.Number, Optional: true},
+		{Title: "FENCES PENDING", Field: "fences", Optional: true, Count: true},
+		{Title: "OPERATOR", Field: "operator"},
+		{Title: "REASON", Field: "reason"},
+	}
+}

@@ -1,0 +1,206 @@
+package token
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// story is all that lockdb knows of a token.
+type story struct {
+	app.Token
+	// Known tells that at least one source knows the token.
+	Known bool `json:"known"`
+	// Key, Owner and Session are the grant's; absent where it is not known.
+	Key     string `json:"key,omitempty"`
+	Owner   string `json:"owner,omitempty"`
+	Session string `json:"session_id,omitempty"`
+	// Ended says how the grant ended, or "stands".
+	Ended  string  `json:"ended,omitempty"`
+	Events []event `json:"events"`
+	// Unknown says what could not be told, and why.
+	Unknown []string `json:"unknown"`
+}
+
+// event is one moment of the story.
+type event struct {
+	At    lockstore.Time `json:"at,omitzero"`
+	Event string         `json:"event"`
+	What  string         `json:"what"`
+	// Source is the table that says so.
+	Source string `json:"source"`
+}
+
+const (
+	eventGranted = "granted"
+	eventHeld    = "held"
+	eventLapsed  = "lapsed"
+	eventRevoked = "revoked"
+	eventFence   = "fence"
+	stands       = "stands"
+)
+
+func explain(ctx context.Context, store lockstore.Store, token lockstore.Token) (story, error) {
+	t := &teller{store: store, story: story{Token: app.NewToken(token), Events: []event{}, Unknown: []string{}}, token: token}
+	for _, step := range []func(context.Context) error{t.journal, t.entry, t.audit, t.operatorLog} {
+		if err := step(ctx); err != nil {
+			return story{}, err
+		}
+	}
+	t.Known = len(t.Events) > 0
+	t.unknown("what it wrote in paydb: this command looks at lockdb alone")
+	slices.SortStableFunc(t.Events, func(a, b event) int { return a.At.Compare(b.At.Time) })
+	return t.story, nil
+}
+
+type teller struct {
+	story
+
+	store   lockstore.Store
+	token   lockstore.Token
+	granted lockstore.GrantRecord
+}
+
+func (t *teller) tell(at lockstore.Time, name, source, format string, args ...any) {
+	t.Events = append(t.Events, event{at, name, fmt.Sprintf(format, args...), source})
+}
+
+func (t *teller) unknown(format string, args ...any) {
+	t.Unknown = append(t.Unknown, fmt.Sprintf(format, args...))
+}
+
+func (t *teller) is(key, owner string) {
+	t.Key, t.Owner = key, owner
+}
+
+// journal asks who was granted the token, and how that ended (K-11).
+func (t *teller) journal(ctx context.Context) error {
+	record, err := t.store.GrantHistory(ctx, t.token)
+	switch {
+	case errors.Is(err, lockstore.ErrNotFound):
+		t.unknown("who was granted it: the journal has no such token; it was never granted, drawn by a try that was refused, is a fence, or its partition was pruned")
+		return nil
+	case errors.Is(err, lockstore.ErrUnsupported):
+		t.unknown("who was granted it: this backend keeps no journal")
+		return nil
+	case err != nil:
+		return err
+	}
+	t.granted = record
+	t.is(record.Key, record.Owner)
+	t.Session = app.SessionText(record.Session, false)
+	t.tell(record.GrantedAt, eventGranted, "lock_grant", "lock %q to %q under session %s", record.Key, record.Owner, record.Session.Masked())
+	t.Ended = record.Ended
+	if record.Ended == "" {
+		t.Ended = stands
+		return nil
+	}
+	if record.Ended != eventRevoked { // the audit row says more
+		t.tell(record.EndedAt, record.Ended, "lock_grant", "the grant of lock %q ended", record.Key)
+	}
+	return nil
+}
+
+// entry looks whether the token is the one that stands on its key. Without the
+// journal the key is not known, and every lock is looked at.
+func (t *teller) entry(ctx context.Context) error {
+	var entries []lockstore.Entry
+	if t.Key != "" {
+		entry, err := t.store.Show(ctx, t.Key)
+		if err != nil && !errors.Is(err, lockstore.ErrNotFound) {
+			return err
+		}
+		entries = []lockstore.Entry{entry}
+	} else {
+		var err error
+		if entries, err = t.store.List(ctx, lockstore.Filter{}); err != nil {
+			return err
+		}
+	}
+	for _, e := range entries {
+		if e.Token != t.token {
+			continue
+		}
+		t.is(e.Key, e.Owner)
+		t.Session = app.SessionText(e.Session, false)
+		t.Ended = stands
+		if len(t.Events) == 0 {
+			t.tell(e.AcquiredAt, eventGranted, "lock_entry", "lock %q to %q under session %s", e.Key, e.Owner, e.Session.Masked())
+		}
+		name, left := eventHeld, ui.Left(e.Remaining)
+		if e.Expired {
+			name = eventLapsed
+		}
+		if e.ExpiresAt.Infinite {
+			left = "never expires"
+		}
+		t.tell(e.ExpiresAt, name, "lock_entry", "it stands on lock %q, %s", e.Key, left)
+	}
+	return nil
+}
+
+// audit looks for the revoke that ended the grant.
+func (t *teller) audit(ctx context.Context) error {
+	const page = 1000
+	for after := int64(0); ; {
+		rows, err := t.store.Revocations(ctx, lockstore.RevocationFilter{Key: t.granted.Key, After: &after, Limit: page})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if r.PrevToken != t.token {
+				continue
+			}
+			if t.Key == "" {
+				t.is(r.Key, r.PrevOwner)
+				t.Ended = eventRevoked
+			}
+			t.tell(r.RevokedAt, eventRevoked, "lock_revocation", "lock %q was taken from %q by %q: %s (audit row %d)", r.Key, r.PrevOwner, r.Operator, r.Reason, r.ID)
+		}
+		if len(rows) < page {
+			return nil
+		}
+		after = rows[len(rows)-1].ID
+	}
+}
+
+// operatorLog looks for the records that drew the token, advanced to it, or
+// fenced its grant out.
+func (t *teller) operatorLog(ctx context.Context) error {
+	records, err := t.store.OperatorLog(ctx, lockstore.OperatorLogFilter{})
+	if errors.Is(err, lockstore.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		var details struct {
+			Key      string          `json:"key"`
+			Prev     lockstore.Token `json:"prev_token"`
+			Accounts []string        `json:"accounts"`
+		}
+		// What another action put there need not have these fields.
+		if err := json.NewDecoder(bytes.NewReader(r.Details)).Decode(&details); err != nil {
+			details.Prev = 0
+		}
+		switch {
+		case r.Token == t.token && r.Action == lockstore.ActionFenceAccount:
+			t.tell(r.LoggedAt, eventFence, "operator_log", "drawn by %q as the fence against token %s of lock %q, for %d accounts: %s; it is nobody's grant (record %d)",
+				r.Operator, details.Prev, details.Key, len(details.Accounts), r.Reason, r.ID)
+		case r.Token == t.token:
+			t.tell(r.LoggedAt, r.Action, "operator_log", "%q: %s (record %d)", r.Operator, r.Reason, r.ID)
+		case r.Action == lockstore.ActionFenceAccount && details.Prev == t.token:
+			t.tell(r.LoggedAt, eventFence, "operator_log", "fence %s was drawn against it by %q, for %d accounts (record %d); whether they are raised stands in paydb",
+				r.Token, r.Operator, len(details.Accounts), r.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dlockctl/dlockctl/internal/config"
+)
+
+// Protection is the file's to say: the profile that stands, or the one whose
+// environment is reached by another way.
+//
+// Mutation: look at the profile in force alone.
+func TestProtection(t *testing.T) {
+	t.Parallel()
+	const file = `
+profiles:
+  prod: {protected: true, environment: prod-eu}
+  open: {environment: prod-us}
+  bare: {protected: true}
+`
+	for _, c := range []struct {
+		name       string
+		env, flags map[string]string
+		want       string
+	}{
+		{"nothing", nil, nil, ""},
+		{"profile", nil, map[string]string{"profile": "prod"}, "prod"},
+		{"profile without an environment", nil, map[string]string{"profile": "bare"}, "bare"},
+		{"open profile", nil, map[string]string{"profile": "open"}, ""},
+		{"its environment", map[string]string{"DLOCKCTL_ENVIRONMENT": "prod-eu"}, nil, "prod"},
+		{"its environment over an open profile", map[string]string{"DLOCKCTL_PROFILE": "open"}, map[string]string{"environment": "prod-eu"}, "prod"},
+		{"another environment under its name", nil, map[string]string{"profile": "prod", "environment": "test"}, "prod"},
+	} {
+		cfg, err := config.Load(sources(t, file, c.env, c.flags))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, protected := cfg.Protection()
+		if got != c.want || protected != (c.want != "") {
+			t.Errorf("%s: protected by %q (%v), want %q", c.name, got, protected, c.want)
+		}
+	}
+	for _, value := range []string{"true", "false"} {
+		if _, err := config.Load(sources(t, file, map[string]string{"DLOCKCTL_PROTECTED": value}, nil)); err == nil || !strings.Contains(err.Error(), "DLOCKCTL_PROTECTED") {
+			t.Errorf("DLOCKCTL_PROTECTED=%s: %v", value, err)
+		}
+	}
+}
+
+// The embedded instances are an environment of their own; others have none
+// unless one is named.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file string
+		env  map[string]string
+		want string
+	}{
+		{"", nil, "dev"},
+		{"", map[string]string{"DLOCKCTL_LOCK_DSN": "host=h"}, ""},
+		{"", map[string]string{"DLOCKCTL_ENVIRONMENT": "prod"}, "prod"},
+		{"environment: file\n", nil, "file"},
+	} {
+		cfg, err := config.Load(sources(t, c.file, c.env, nil))
+		if err != nil || cfg.Environment != c.want {
+			t.Errorf("%q, %v: environment %q, %v, want %q", c.file, c.env, cfg.Environment, err, c.want)
+		}
+	}
+	for _, name := range []string{"Prod", "a b", "-a", strings.Repeat("a", 64), "prod\n"} {
+		if _, err := config.Load(sources(t, "", map[string]string{"DLOCKCTL_ENVIRONMENT": name}, nil)); err == nil {
+			t.Errorf("environment %q is taken", name)
+		}
+	}
+}
+
+// Every key of the table is shown, and none but those.
+//
+// Mutation: leave a key out of Values.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{}
+	keys := []string{
+		"profile", "environment", "protected", "lock.dsn", "lock.dsn_file", "pay.dsn", "pay.dsn_file", "operator", "session", "output", "color",
+		"timeout", "allow_same_instance", "state_dir", "pg_bin", "seed",
+	}
+	given := map[string]string{
+		"environment": "e", "lock.dsn": "host=h password=hunter2", "pay.dsn_file": "/p", "operator": "o", "session": "hunter2", "output": "json",
+		"color": "never", "timeout": "5s", "allow_same_instance": "true", "state_dir": "/s", "pg_bin": "/b", "seed": "true",
+	}
+	want := map[string]string{"profile": "dev", "protected": "false", "lock.dsn_file": "", "pay.dsn": ""}
+	for key, value := range given {
+		env["DLOCKCTL_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = value
+		want[key] = value
+	}
+	want["lock.dsn"], want["session"] = "host=h password=•••", "•••"
+	cfg, err := config.Load(sources(t, "", env, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	got := map[string]string{}
+	for _, v := range cfg.Values() {
+		order = append(order, v.Key)
+		got[v.Key] = v.Text
+	}
+	if diff := cmp.Diff(keys, order); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+// The file that init writes is read as it stands, is its owner's alone, and is
+// never written over another.
+//
+// Mutation: open it without O_EXCL.
+func TestInit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "new", "folder", "config.yaml")
+	if err := config.Init(path); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := config.Init(path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over another: %v", err)
+	}
+	none := func(string) string { return "" }
+	if _, err := config.Load(config.Sources{File: path, Env: none, Flag: func(string) (string, bool) { return "", false }}); err != nil {
+		t.Errorf("as it stands: %v", err)
+	}
+	// With the comments taken off, every key in it is known.
+	var lines []string
+	for line := range strings.Lines(config.Example()) {
+		trimmed := strings.TrimLeft(line, " ")
+		body, commented := strings.CutPrefix(trimmed, "# ")
+		if commented && strings.Contains(body, ":") && !strings.Contains(body, "Or: ") && (body[0] >= 'a' && body[0] <= 'z' || body[0] == ' ') {
+			line = line[:len(line)-len(trimmed)] + body
+		}
+		lines = append(lines, line)
+	}
+	src := sources(t, strings.Join(lines, ""), nil, map[string]string{"profile": "prod"})
+	cfg, err := config.Load(src)
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, strings.Join(lines, ""))
+	}
+	if !cfg.Protected || cfg.Environment != "prod" || !strings.HasSuffix(cfg.Lock.DSNFile, "lockdb-prod.dsn") || cfg.Operator != "alice@ops" {
+		t.Errorf("got %+v", cfg)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []string{config.Example(), "profiles:\n  a: {lock: {dsn: x}}\n", "timeout: .nan\n", "profiles: [1]\n", "lock: 1\n", "a: &a [*a]\n", "\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(config.Sources{File: path, Env: func(string) string { return "" }, Flag: func(string) (string, bool) { return "", false }})
+		switch {
+		case err != nil && strings.Contains(err.Error(), "\n"):
+			t.Errorf("an error of several lines: %q", err)
+		case err == nil && cfg.Timeout <= 0:
+			t.Errorf("timeout %s is taken", cfg.Timeout)
+		}
+	})
+}

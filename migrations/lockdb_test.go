@@ -193,6 +193,8 @@ func TestLockdbJournalEnds(t *testing.T) {
 		{"taken_over", `UPDATE lock_entry SET owner_id = 'bob'`},
 		{"revoked", `WITH gone AS (DELETE FROM lock_entry RETURNING *)
 			INSERT INTO lock_revocation (lock_key, prev_owner, prev_token, operator, reason) SELECT lock_key, owner_id, fencing_token, 'erin', 'why' FROM gone`},
+		{"revoked", `SET LOCAL SESSION AUTHORIZATION t_lockapp; SET LOCAL dlock.ending = 'void'; WITH gone AS (DELETE FROM lock_entry RETURNING *)
+			INSERT INTO lock_revocation (lock_key, prev_owner, prev_token, operator, reason) SELECT lock_key, owner_id, fencing_token, 'erin', 'why' FROM gone`},
 		{"voided", `SET LOCAL dlock.ending = 'void'; WITH gone AS (DELETE FROM lock_entry RETURNING *)
 			INSERT INTO lock_revocation (lock_key, prev_owner, prev_token, operator, reason) SELECT lock_key, owner_id, fencing_token, 'erin', 'why' FROM gone`},
 	} {
@@ -245,6 +247,11 @@ func TestLockdbJournalRefusesARepeatedToken(t *testing.T) {
 	}
 	if partition != "lock_grant_18" {
 		t.Errorf("the next grant is in %s, want lock_grant_18", partition)
+	}
+	// Each partition made is a lock until commit: nobody gets thousands.
+	var made int
+	if err := conn.QueryRow(t.Context(), `SELECT lock_grant_extend(5000)`).Scan(&made); err != nil || made > 9 {
+		t.Errorf("asked for 5000, it made %d, %v", made, err)
 	}
 }
 

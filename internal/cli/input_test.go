@@ -297,3 +297,43 @@ func TestWrongRoleOrInstance(t *testing.T) {
 		t.Errorf("%d entries and %d sessions were made", entries, sessions)
 	}
 }
+
+// Nothing is decided from a standby: one line says so, and what to give instead.
+//
+// Clauses: K-6.3
+// Mutation: take the InRecovery check out of the store, or ErrNotPrimary's row
+// out of the table.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	single := pgtest.Crashable(t, 16)
+	single.Stop(t)
+	if err := os.WriteFile(filepath.Join(single.Dir, "data", "standby.signal"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	single.Start(t)
+	dsn := (pgtest.DB{Server: single.Server, Name: "postgres"}).DSN("super")
+	for _, args := range [][]string{
+		{"acquire", "k"},
+		{"acquire", "k", "--wait", "1s"},
+		{"lock", "list"},
+		{"lock", "watch"},
+		{"lock", "prune", "--yes"},
+		{"audit", "verify"},
+		{"audit", "export", "--follow"},
+		{"token", "explain", "1"},
+		{"revoke", "k", "--reason", "r", "--yes", "--any-token"},
+		{"session", "reap"},
+		{"audit", "prune", "--older-than", "720h", "--reason", "r", "--yes"},
+		{"migrate", "up", "--target", "lockdb"},
+	} {
+		r := runReal(t, map[string]string{"DLOCKCTL_LOCK_DSN": dsn, "DLOCKCTL_PAY_DSN": dsn, "DLOCKCTL_ALLOW_SAME_INSTANCE": "true"}, append(args, "-o", "json")...)
+		_, problem, found := strings.Cut(r.err, "{")
+		if r.exit != app.Refused || r.out != "" || !found {
+			t.Errorf("%v: exit %d: %s%s", args, r.exit, r.out, r.err)
+			continue
+		}
+		if got := fields(t, "{"+problem); got["code"] != "not_primary" || got["hint"] != "give the address of the primary" {
+			t.Errorf("%v: %s", args, problem)
+		}
+	}
+}

@@ -118,8 +118,8 @@ func (e *Env) candidates(ctx context.Context) []string {
 			}
 		}
 	}
+	dirs = append(dirs, filepath.Join(e.dir, "pgsql", "bin")) // downloaded before
 	for _, pattern := range []string{
-		filepath.Join(e.dir, "pgsql", "bin"), // downloaded before
 		e.root + "/usr/lib/postgresql/*/bin", // Debian, Ubuntu, Alpine links
 		e.root + "/usr/libexec/postgresql*",  // Alpine
 		e.root + "/usr/pgsql-*/bin",          // Red Hat

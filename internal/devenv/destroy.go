@@ -133,7 +133,7 @@ func (e *Env) nameForeign(dir string) error {
 
 // removeTemps removes what a killed command was about to rename.
 func removeTemps(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, cluster.TempPrefix+"*"))
+	names, err := named(dir, cluster.TempPrefix)
 	if err != nil {
 		return fmt.Errorf("look for temporary files: %w", err)
 	}

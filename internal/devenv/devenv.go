@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -80,6 +81,7 @@ func Open(opts Options) (*Env, error) {
 	if opts.Fetch == nil {
 		opts.Fetch = Download(opts.Env("DLOCKCTL_PG_REPOSITORY"))
 	}
+	forgetOtherServers()
 	state, err := stateDir(opts)
 	if err != nil {
 		return nil, err
@@ -100,6 +102,16 @@ func Open(opts Options) (*Env, error) {
 			opts.Progress(fmt.Sprintf(format, args...))
 		},
 	}, nil
+}
+
+// forgetOtherServers takes the caller's PG… variables out of this process: they mean servers other than these, and pgx
+// reads them into every configuration it parses, where a wrong one is an error although the DSN is complete.
+func forgetOtherServers() {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "PG") {
+			_ = os.Unsetenv(name) // fails for a malformed name only
+		}
+	}
 }
 
 // Dir is the folder that holds everything.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -175,9 +176,29 @@ func (p *postgres) fill(ctx context.Context, part string) error {
 	return p.save(part)
 }
 
+// identQuoted quotes a user's name as pg_ident.conf reads it: a doubled mark stands for itself, and a backslash, as
+// in a domain's user, is a letter like any other.
+func identQuoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// named lists what a folder holds under names of that beginning. Not by a pattern: the folder's own name may hold
+// the letters of one, and match another folder.
+func named(dir, prefix string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err //nolint:wrapcheck // the caller says what for
+	}
+	var paths []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), prefix) {
+			paths = append(paths, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return paths, nil
+}
+
 // removeHalfMade removes what a killed Up left. The caller holds the lock.
 func (p *postgres) removeHalfMade(ctx context.Context) error {
-	parts, err := filepath.Glob(filepath.Join(p.env.dir, p.name+partInfix+"*"))
+	parts, err := named(p.env.dir, p.name+partInfix)
 	if err != nil {
 		return fmt.Errorf("look for half-made instances: %w", err)
 	}
@@ -326,7 +347,7 @@ func (p *postgres) configure() error {
 			"local all all scram-sha-256",
 			"host all all 127.0.0.1/32 scram-sha-256",
 		},
-		Ident: []string{fmt.Sprintf("maker %q %s", me.Username, superuser)},
+		Ident: []string{fmt.Sprintf("maker %s %s", identQuoted(me.Username), superuser)},
 	})
 }
 

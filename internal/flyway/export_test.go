@@ -15,3 +15,6 @@ func Engine(ctx context.Context, m *Migrator) (*migrate.Migrate, error) {
 	}
 	return engine, err
 }
+
+// Smuggle replaces the text of the only file, past the scanner.
+func Smuggle(c *Catalogue, text string) { c.migrations[0].text = text }

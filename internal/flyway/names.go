@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxDescription is the width of the history's description column. Flyway cuts
@@ -17,12 +18,14 @@ const maxDescription = 200
 // fileName admits less than Flyway does: whole-number versions and snake case, so
 // that no name exists that one of the two programs reads differently. Eighteen
 // digits hold any timestamp.
-var fileName = regexp.MustCompile(`^(?:V([0-9]{1,18})|R)__([a-z0-9]+(?:_[a-z0-9]+)*)\.sql$`)
+var fileName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:V([0-9]{1,18})|R)__([a-z0-9]+(?:_[a-z0-9]+)*)\.sql$`)
+})
 
 // parseName splits a file name into its version ("" for a repeatable) and its
 // description as Flyway stores it. The error says what is wrong and what to do.
 func parseName(name string) (version, description string, err error) {
-	if match := fileName.FindStringSubmatch(name); match != nil {
+	if match := fileName().FindStringSubmatch(name); match != nil {
 		description = strings.ReplaceAll(match[2], "_", " ")
 		if len(description) > maxDescription {
 			return "", "", fmt.Errorf("has a description of %d characters; shorten it to %d", len(description), maxDescription)
@@ -120,13 +123,13 @@ const newFileTemplate = `-- %s
 
 `
 
-var notSnake = regexp.MustCompile(`[^a-z0-9]+`)
+var notSnake = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
 // NewFile creates the next versioned migration in dir, V<n>__<description>.sql with
 // a header comment to fill in, and returns its path. The description may be plain
 // words. The file is refused by Load until it holds a statement.
 func NewFile(dir, description string) (string, error) {
-	snake := strings.Trim(notSnake.ReplaceAllString(strings.ToLower(description), "_"), "_")
+	snake := strings.Trim(notSnake().ReplaceAllString(strings.ToLower(description), "_"), "_")
 	if snake == "" {
 		return "", fmt.Errorf("description %q has no letter or digit to name a file after", description)
 	}

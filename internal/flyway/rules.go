@@ -4,22 +4,26 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // outsideTransaction is what Flyway 13 itself recognises as unable to run inside a
 // transaction. The list is its list: a file both programs must agree on.
-var outsideTransaction = regexp.MustCompile(`^(?:` +
-	`(?:CREATE|DROP) (?:DATABASE|TABLESPACE|SUBSCRIPTION)` +
-	`|ALTER SYSTEM` +
-	`|(?:CREATE|DROP)(?: UNIQUE)? INDEX CONCURRENTLY` +
-	`|REINDEX(?: VERBOSE)? (?:SCHEMA|DATABASE|SYSTEM)` +
-	`|VACUUM` +
-	`|DISCARD ALL` +
-	`)(?: |$)`)
+// Compiled when it is first used, since most commands have no use for it.
+var outsideTransaction = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:` +
+		`(?:CREATE|DROP) (?:DATABASE|TABLESPACE|SUBSCRIPTION)` +
+		`|ALTER SYSTEM` +
+		`|(?:CREATE|DROP)(?: UNIQUE)? INDEX CONCURRENTLY` +
+		`|REINDEX(?: VERBOSE)? (?:SCHEMA|DATABASE|SYSTEM)` +
+		`|VACUUM` +
+		`|DISCARD ALL` +
+		`)(?: |$)`)
+})
 
 // transactional reports whether the statement runs inside a transaction.
 func (s statement) transactional() bool {
-	return !outsideTransaction.MatchString(strings.Join(s.words, " "))
+	return !outsideTransaction().MatchString(strings.Join(s.words, " "))
 }
 
 // index returns the name of the index that a CREATE or DROP INDEX CONCURRENTLY

@@ -16,10 +16,19 @@ import (
 func (m *Migrator) runTransactional(ctx context.Context, tx pgx.Tx, mig *Migration, rank int32) (time.Duration, error) {
 	defer m.rollback(ctx, tx)
 	start := m.started(mig)
-	if err := m.execute(ctx, mig); err != nil {
+	var before string
+	if err := tx.QueryRow(ctx, currentTransaction).Scan(&before); err != nil {
 		return 0, m.failed(mig, err)
 	}
+	err := m.execute(ctx, mig)
 	elapsed := time.Since(start)
+	if m.escaped(ctx, before, err) {
+		m.rollback(ctx, tx) // whatever transaction it left open
+		return 0, m.dirty(ctx, mig, rank, elapsed, errors.Join(errEscaped, err))
+	}
+	if err != nil {
+		return 0, m.failed(mig, err)
+	}
 	// The file may have changed role or path; the row is written as Flyway would write it.
 	if err := m.setUp(ctx, tx, true); err != nil {
 		return 0, m.failed(mig, err)
@@ -34,6 +43,26 @@ func (m *Migrator) runTransactional(ctx context.Context, tx pgx.Tx, mig *Migrati
 	}
 	m.opts.Progress(Event{Kind: EventApplied, Script: mig.Script, Version: mig.Version, Elapsed: elapsed})
 	return elapsed, nil
+}
+
+const currentTransaction = `SELECT pg_current_xact_id()::text`
+
+var errEscaped = errors.New("the file ended the transaction it ran in: what stands before that is committed")
+
+// escaped tells whether the file that just ran, and failed with err or not, got
+// out of the transaction that began as before. The scanner refuses such files; what
+// it overlooks must not be called "nothing was applied".
+func (m *Migrator) escaped(ctx context.Context, before string, err error) bool {
+	if m.conn.IsClosed() {
+		return false
+	}
+	status := m.conn.PgConn().TxStatus()
+	if err != nil || status != 'T' {
+		return status == 'I'
+	}
+	var now string
+	scanErr := m.conn.QueryRow(ctx, currentTransaction).Scan(&now)
+	return scanErr == nil && now != before
 }
 
 // settle finds out what became of a COMMIT that returned err. An answer of the server is

@@ -2,6 +2,7 @@ package flyway
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,11 @@ type statement struct {
 	line         int      // 1-based line of its first token
 	words        []string // words outside parentheses; bare ones in upper case, quoted ones with their quotes
 	concurrently bool     // CONCURRENTLY stands anywhere in it
+}
+
+// makesRoutine tells whether the statement may hold a body of SQL statements.
+func (s *statement) makesRoutine() bool {
+	return s != nil && len(s.words) > 0 && s.words[0] == "CREATE" && (slices.Contains(s.words, "FUNCTION") || slices.Contains(s.words, "PROCEDURE"))
 }
 
 // scanError is a place in a file that cannot be a migration.
@@ -110,7 +116,7 @@ func (s *scanner) token(c byte, rest string) error {
 // word notes a word of code and follows SQL-standard function bodies.
 func (s *scanner) word(word string) {
 	switch {
-	case word == "ATOMIC" && s.lastWord == "BEGIN", word == "CASE" && s.atomic > 0:
+	case word == "ATOMIC" && s.lastWord == "BEGIN" && s.current.makesRoutine(), word == "CASE" && s.atomic > 0:
 		s.atomic++
 	case word == "END" && s.atomic > 0:
 		s.atomic--
@@ -135,11 +141,36 @@ func (s *scanner) quoted(mark byte, escapes bool, what string) error {
 		case s.text[i] == mark && i+1 < len(s.text) && s.text[i+1] == mark:
 			i++
 		case s.text[i] == mark:
+			if next := continued(s.text[i+1:]); escapes && next > 0 {
+				i += next
+				continue
+			}
 			s.skip(i + 1 - s.pos)
 			return nil
 		}
 	}
 	return &scanError{start, "unterminated " + what}
+}
+
+// continued returns how far on a literal goes on: PostgreSQL joins two that only
+// white space with a line break, and comments to the end of a line, stand between,
+// and reads the second with the escapes of the first. 0 when it does not.
+func continued(text string) int {
+	broken := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n' || c == '\r':
+			broken = true
+		case c == ' ' || c == '\t' || c == '\f' || c == '\v':
+		case broken && strings.HasPrefix(text[i:], "--"):
+			i += lineLength(text[i:]) - 1
+		case broken && c == '\'':
+			return i + 1
+		default:
+			return 0
+		}
+	}
+	return 0
 }
 
 // dollar consumes a dollar-quoted body, or the dollar of a parameter such as $1.
@@ -199,7 +230,8 @@ func (s *scanner) finish() {
 }
 
 func lineLength(text string) int {
-	if i := strings.IndexByte(text, '\n'); i >= 0 {
+	// To PostgreSQL a lone carriage return ends a comment as well.
+	if i := strings.IndexAny(text, "\r\n"); i >= 0 {
 		return i
 	}
 	return len(text)

@@ -39,7 +39,7 @@ CREATE FUNCTION operator_log_chain() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   last operator_log%ROWTYPE;
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended('operator_log', 7201));
+  PERFORM pg_advisory_xact_lock(hashtextextended('operator_log', 7202));
   SELECT * INTO last FROM operator_log ORDER BY id DESC LIMIT 1;
   NEW.id := coalesce(last.id, 0) + 1;
   NEW.previous_hash := coalesce(last.hash, sha256(''));

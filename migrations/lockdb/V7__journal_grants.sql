@@ -61,7 +61,8 @@ DECLARE
   lowest  BIGINT;
   part    TEXT;
 BEGIN
-  FOR range IN current .. current + ahead LOOP
+  -- A few at a time: each is a lock until the end of the caller's transaction.
+  FOR range IN current .. current + least(greatest(ahead, 0), 8) LOOP
     part := format('%s.lock_grant_%s', home, range);
     CONTINUE WHEN to_regclass(part) IS NOT NULL;
     LOCK TABLE lock_grant_default IN ACCESS EXCLUSIVE MODE;
@@ -100,9 +101,11 @@ BEGIN
   UPDATE lock_grant
      SET ended_at = now(),
          ended = CASE
-           -- Fast-forward writes audit rows too, and says so for its transaction.
+           -- Fast-forward writes audit rows too, and says so for its transaction;
+           -- only who may become the owner is believed.
            WHEN EXISTS (SELECT FROM lock_revocation r WHERE r.prev_token = OLD.fencing_token AND r.lock_key = OLD.lock_key)
-             THEN CASE WHEN current_setting('dlock.ending', true) = 'void' THEN 'voided' ELSE 'revoked' END
+             THEN CASE WHEN current_setting('dlock.ending', true) = 'void' AND pg_has_role(session_user, 'dlock_owner', 'MEMBER')
+                       THEN 'voided' ELSE 'revoked' END
            -- A cascade leaves no session behind; a release does.
            WHEN NOT EXISTS (SELECT FROM lock_session s WHERE s.session_id = OLD.session_id) THEN 'reaped'
            WHEN OLD.expires_at <= now() THEN 'expired'

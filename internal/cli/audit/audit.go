@@ -19,13 +19,13 @@ import (
 func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Read, export and verify the audit",
+		Short: "Read, export, verify and prune the audit",
 		Long: "Every revoke leaves a row that nobody can change: who, why, whose lock, under which token. What\n" +
 			"operators do to the whole database, such as drawing a fence, stands in the operator log, whose\n" +
 			"records are chained by their hashes.",
 		Example: "  dlockctl audit list --key account:42\n  dlockctl audit list --kind operator\n  dlockctl audit export --follow",
 	}
-	cmd.AddCommand(newListCmd(a), newShowCmd(a), newExportCmd(a), newVerifyCmd(a))
+	cmd.AddCommand(newListCmd(a), newShowCmd(a), newExportCmd(a), newVerifyCmd(a), newPruneCmd(a))
 	return app.Group(cmd)
 }
 

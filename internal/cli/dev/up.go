@@ -82,7 +82,7 @@ func Databases(env *devenv.Env) (*migrate.Both, error) {
 		}
 		// The error is left out: it may show what it could not read.
 		if *db.config, err = pgx.ParseConfig(dsn); err != nil {
-			return nil, fmt.Errorf("the DSN file of %s is damaged; run dlockctl dev destroy and dlockctl dev up", db.name)
+			return nil, fmt.Errorf("the DSN file of %s cannot be read as a connection string; dlockctl dev status names it", db.name)
 		}
 	}
 	return both, nil

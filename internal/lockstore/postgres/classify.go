@@ -37,9 +37,16 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 	case pgErr.Code == pgerrcode.ReadOnlySQLTransaction:
 		// A demoted primary: every connection of the pool is to it (K-6.3).
 		s.pool.Reset()
-		return fmt.Errorf("%s: %w", doing, lockstore.ErrNotPrimary)
+		return fmt.Errorf("%s: it accepts no writes: %w", doing, lockstore.ErrNotPrimary)
 	case pgErr.Code == pgerrcode.LockNotAvailable:
 		return s.blocked(ctx, conn, doing, key)
+	case pgErr.Code == pgerrcode.QueryCanceled && key != "":
+		// A statement_timeout of the role's, shorter than the lock timeout, ends
+		// the wait for the same reason.
+		if pids, findErr := blockers(ctx, conn, key); findErr == nil && len(pids) > 0 {
+			return fmt.Errorf("%s: %w", doing, &lockstore.BlockedError{Key: key, PIDs: pids})
+		}
+		return fmt.Errorf("%s: %w", doing, err)
 	case pgErr.Code == pgerrcode.ForeignKeyViolation && pgErr.ConstraintName == "lock_entry_session_id_fkey":
 		return fmt.Errorf("%s: %w", doing, lockstore.ErrSessionLost)
 	case pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate":

@@ -24,6 +24,8 @@ func Queries() map[string]string {
 		"log_operator_action": logActionQuery, "list_operator_log": listOperatorLogQuery, "grant_history": grantHistoryQuery,
 		"verify_chain": verifyChainQuery, "verify_revocations": verifyRevocationsQuery, "verify_guards": verifyGuardsQuery, "count_audit": countAuditQuery,
 		"check_triggers": checkTriggersQuery, "check_sequence": checkSequenceQuery, "check_tables": checkTablesQuery, "check_gate": checkGateQuery,
+		"journal_partitions": journalPartitionsQuery, "journal_state": journalStateQuery,
+		"journal_activity": journalActivityQuery, "journal_standing": journalStandingQuery,
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 )
@@ -295,6 +297,8 @@ func TestEndlessRowsList(t *testing.T) {
 		b.exec(t, `INSERT INTO lock_entry VALUES ('endless', 'alice', $1, 1, now(), 'infinity')`, string(session))
 		b.exec(t, `INSERT INTO lock_entry VALUES ('far', 'alice', $1, 1, now(), '200000-01-01')`, string(session))
 		b.exec(t, `UPDATE lock_session SET expires_at = 'infinity'`)
+		b.exec(t, `ALTER TABLE lock_entry DISABLE TRIGGER lock_entry_guard`)
+		b.exec(t, `UPDATE lock_entry SET acquired_at = '-infinity' WHERE lock_key = 'far'`)
 		entries, err := b.store.List(t.Context(), lockstore.Filter{})
 		if err != nil || len(entries) != 2 {
 			t.Fatalf("listed %d entries, %v", len(entries), err)
@@ -309,6 +313,55 @@ func TestEndlessRowsList(t *testing.T) {
 			t.Errorf("sessions: %+v, %v", sessions, err)
 		}
 	})
+}
+
+// Keys are compared byte by byte whatever encoding a role or a database asks
+// for: the same key is one key.
+//
+// Clauses: K-1.3
+// Mutation: leave client_encoding out of prepare.
+func TestKeysAreBytesWhateverTheEncoding(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) {
+		const key = "clé/ü"
+		alice, bob := b.session(t, "alice"), b.session(t, "bob")
+		b.exec(t, `ALTER DATABASE `+pgx.Identifier{b.dbs.Lock.Name}.Sanitize()+` SET client_encoding = 'LATIN1'`)
+		latin := open(t, as(options(t, b.dbs)))
+		grant, err := latin.Acquire(t.Context(), lockstore.AcquireParams{Key: key, Owner: "alice", Session: alice, TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.store.Acquire(t.Context(), lockstore.AcquireParams{Key: key, Owner: "bob", Session: bob, TTL: time.Hour})
+		if held, ok := errors.AsType[*lockstore.HeldError](err); !ok || held.Token != grant.Token {
+			t.Errorf("the same key by another connection: %v, want held", err)
+		}
+	})
+}
+
+// A role's statement_timeout that ends the wait for a blocked key says BLOCKED
+// all the same.
+//
+// Clauses: K-2.11
+// Mutation: drop the QueryCanceled case of classify.
+func TestBlockedUnderAStatementTimeout(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	opts := options(t, b.dbs)
+	opts.Config.RuntimeParams["statement_timeout"] = "300ms"
+	impatient := open(t, opts)
+	session := b.session(t, "alice")
+	tx, err := b.dbs.Lock.Conn(t, "t_lockapp").Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }() // ends the block at the end of the test
+	if _, err := tx.Exec(t.Context(), `INSERT INTO lock_entry VALUES ('k', 'alice', $1, 1, now(), now() + interval '1 hour')`, string(session)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = impatient.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "bob", Session: b.session(t, "bob"), TTL: time.Minute})
+	if blocked, ok := errors.AsType[*lockstore.BlockedError](err); !ok || len(blocked.PIDs) != 1 {
+		t.Errorf("acquire: %v, want blocked", err)
+	}
 }
 
 // A sequence that has run past every token that is accepted is said so.

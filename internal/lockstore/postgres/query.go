@@ -46,6 +46,10 @@ var (
 	checkSequenceQuery     = query("check_sequence")
 	checkTablesQuery       = query("check_tables")
 	checkGateQuery         = query("check_gate")
+	journalPartitionsQuery = query("journal_partitions")
+	journalStateQuery      = query("journal_state", "above", "from_token")
+	journalActivityQuery   = query("journal_activity", "older_than", "from_token", "to_token")
+	journalStandingQuery   = query("journal_standing", "from_token", "to_token")
 )
 
 // query reads queries/<name>.sql and writes its :name parameters as the

@@ -73,7 +73,7 @@ func (s *Store) Capabilities() lockstore.Capabilities {
 // *lockstore.UnreachableError, lockstore.ErrNotPrimary, ErrSameInstance,
 // *UnsafeError, *GrantsClosedError, *SchemaError or *instance.EnvironmentError.
 func Open(ctx context.Context, opts Options) (*Store, error) {
-	config, err := pgxpool.ParseConfig("")
+	config, err := pgxpool.ParseConfig(opts.Config.ConnString())
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connections to lockdb: %w", err)
 	}
@@ -139,6 +139,9 @@ func prepare(config *pgx.ConnConfig) *pgx.ConnConfig {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectTimeout
 	}
+	// Keys are compared byte by byte: a role's or a database's own encoding would
+	// make two keys of one.
+	c.RuntimeParams["client_encoding"] = "UTF8"
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "dlockctl"
 	}

@@ -56,6 +56,16 @@ cross: ## Compile for every system that is released
 flyway: flyway-tool ## Take turns with a real Flyway on one database
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags flyway -timeout 8m ./test/flyway/
 
+.PHONY: pooler
+pooler: ## Run the lock store behind PgBouncer in transaction mode (installs it on Debian as root)
+	@if ! command -v pgbouncer >/dev/null; then \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "pgbouncer is missing: install Debian's package pgbouncer" >&2; exit 1; \
+	  fi; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends pgbouncer >/dev/null; \
+	fi
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pooler -timeout 4m ./test/pooler/
+
 .PHONY: clauses
 clauses: ## Print clause, test and mutation; fail for a clause without both
 	go run ./internal/tools/clauses
@@ -93,6 +103,11 @@ bench: ## Measure beside pgx, pgbench, psql, etcd and pglock (about 6 minutes)
 .PHONY: bench-check
 bench-check: ## Compare the newest result of bench with test/bench/targets.json
 	cd test/bench; go test ./...; go run . -check
+
+.PHONY: soak
+soak: ## Check histories, crashes and deadlocks for SOAK (10m) instead of a minute
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; DLOCKCTL_SOAK=$(or $(SOAK),10m) go test -race -timeout 90m \
+	  -run 'TestHistory|TestNoDeadlocks|TestSessionsAndRevocation' ./internal/lockstore/postgres
 
 ##@ Tools
 

@@ -377,7 +377,7 @@ func TestLockdbGate(t *testing.T) {
 // Nobody chooses a token, renames a lock, cuts a promise or grants under a
 // lapsed session, whatever the statement.
 //
-// Clauses: K-1.1, K-2.3, K-2.10
+// Clauses: K-1, K-1.1, K-2.3, K-2.10
 // Mutation: take a branch out of lock_entry_guard, lock_entry_order or lock_session_guard.
 func TestLockdbGuardsEveryWriter(t *testing.T) {
 	t.Parallel()

@@ -185,7 +185,7 @@ func identQuoted(name string) string { return `"` + strings.ReplaceAll(name, `"`
 func named(dir, prefix string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err //nolint:wrapcheck // the caller says what for
+		return nil, err
 	}
 	var paths []string
 	for _, entry := range entries {

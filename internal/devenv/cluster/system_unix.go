@@ -19,7 +19,7 @@ func runAs(cmd *exec.Cmd, uid, gid uint32, groups []uint32) {
 
 // openFolder opens a folder itself, never what a link of that name points to.
 func openFolder(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0) //nolint:wrapcheck // the caller says what for
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
 
 // signal sends a signal; no error for a process that is gone.

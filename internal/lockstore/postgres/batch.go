@@ -105,7 +105,7 @@ func (b *batch) run(ctx context.Context, conn *pgx.Conn) (failed int, err error)
 	sent := time.Now()
 	queue := &pgx.Batch{}
 	queue.Queue(begin)
-	queue.Queue(settings, batchLockTimeout.String())
+	queue.Queue(settings, milliseconds(batchLockTimeout))
 	queue.Queue(lockLiveSessionsQuery, b.sessions())
 	for _, i := range b.order {
 		p := b.params[i]

@@ -178,6 +178,8 @@ func TestBlockedByAnOpenTransaction(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {
 		opts := options(t, b.dbs)
+		opts.LockTimeout = time.Minute // as PostgreSQL reads it, too
+		open(t, opts)
 		opts.LockTimeout = 50 * time.Millisecond
 		store, pooled := open(t, opts), open(t, postgres.Pooled(opts))
 		alice, bob := b.session(t, "alice"), b.session(t, "bob")

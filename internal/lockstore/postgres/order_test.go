@@ -17,7 +17,7 @@ import (
 // holding, release: the notes are in the order of holding, so every later one
 // must be higher. With the trigger disabled the same run finds violations.
 //
-// Clauses: K-1.2, K-1.3
+// Clauses: K-1, K-1.2, K-1.3
 // Mutation: disable lock_entry_order (the test does, and expects the violations).
 func TestTokensRiseInGrantOrder(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,7 +81,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if opts.LockTimeout <= 0 {
 		opts.LockTimeout = DefaultLockTimeout
 	}
-	s := &Store{lockTimeout: opts.LockTimeout.String(), pooled: opts.pooled}
+	s := &Store{lockTimeout: milliseconds(opts.LockTimeout), pooled: opts.pooled}
 	config.ConnConfig = prepare(opts.Config)
 	config.AfterConnect = s.settle
 	if opts.MaxConns > 0 {
@@ -96,6 +97,11 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// milliseconds writes a time-out as PostgreSQL reads it; 0 would be none at all.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(max(1, d.Milliseconds()), 10) + "ms"
 }
 
 // sessionSettings are the transaction settings of tx.go for the whole session,

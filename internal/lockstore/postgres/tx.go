@@ -198,13 +198,15 @@ func (s *Store) read(ctx context.Context, doing, sql string, args []any, scan fu
 	if err == nil {
 		err = scan(rows)
 	}
-	var pgErr *pgconn.PgError
+	pgErr, answered := errors.AsType[*pgconn.PgError](err)
+	_, refused := errors.AsType[*pgconn.ConnectError](err)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &pgErr), errors.Is(err, lockstore.ErrNotFound):
-		return fmt.Errorf("%s: %w", doing, err)
-	default:
+	case refused, !answered, pgErr.Severity == "FATAL", pgErr.Severity == "PANIC":
+		// A server that starts up, shuts down or crashes says so, and serves nobody.
 		return &lockstore.UnreachableError{Doing: doing, Err: err}
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 }

@@ -59,8 +59,8 @@ func Apply(ctx context.Context, a *app.App, env *devenv.Env, seed bool) ([]migra
 		}
 	}
 	found := []migrate.Target{
-		{Name: devenv.LockDB, Config: both.Lock},
-		{Name: devenv.PayDB, Config: both.Pay, Seed: seed},
+		{Name: devenv.LockDB, Config: both.Lock, Brief: true},
+		{Name: devenv.PayDB, Config: both.Pay, Seed: seed, Brief: true},
 	}
 	if err := migrate.Belongs(ctx, config.DevEnvironment, found); err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ type Target struct {
 	Config *pgx.ConnConfig
 	// Seed makes the seeds part of what is applied and looked for (K-9.4).
 	Seed bool
+	// Brief tells what was applied in one line, not in one a file.
+	Brief bool
 }
 
 // targets resolves --target, lockdb before paydb.
@@ -120,7 +122,7 @@ func (t Target) with(ctx context.Context, a *app.App, lockTimeout time.Duration,
 	}
 	m, err := flyway.Open(ctx, t.Config, catalogue, flyway.Options{
 		LockTimeout: lockTimeout, Owner: instance.OwnerRole,
-		Progress: func(e flyway.Event) { progress(a, t.Name, e) },
+		Progress: func(e flyway.Event) { t.progress(a, e) },
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Name, err)
@@ -133,16 +135,18 @@ func (t Target) with(ctx context.Context, a *app.App, lockTimeout time.Duration,
 }
 
 // progress says on stderr what a migration is doing.
-func progress(a *app.App, target string, e flyway.Event) {
+func (t Target) progress(a *app.App, e flyway.Event) {
 	switch e.Kind {
 	case flyway.EventApplied:
-		a.Progress(fmt.Sprintf("%s: applied %s in %s", target, e.Script, e.Elapsed.Round(time.Millisecond)))
+		if !t.Brief {
+			a.Progress(fmt.Sprintf("%s: applied %s in %s", t.Name, e.Script, e.Elapsed.Round(time.Millisecond)))
+		}
 	case flyway.EventWaiting:
-		a.Progress(fmt.Sprintf("%s: waiting: %s", target, e.Message))
+		a.Progress(fmt.Sprintf("%s: waiting: %s", t.Name, e.Message))
 	case flyway.EventWarning:
-		a.Warn("%s: %s", target, e.Message)
+		a.Warn("%s: %s", t.Name, e.Message)
 	case flyway.EventNotice:
-		a.Note("%s: %s: %s", target, e.Script, e.Message)
+		a.Note("%s: %s: %s", t.Name, e.Script, e.Message)
 	case flyway.EventStarted, flyway.EventFailed:
 		// The end of each says more, and a failure is the command's error.
 	}

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,13 @@ func Up(ctx context.Context, a *app.App, found []Target, both *Both, lockTimeout
 			result, err := m.Up(ctx)
 			if err == nil || len(result.Applied) > 0 {
 				done = append(done, Done{t.Name, result})
+			}
+			if t.Brief && len(result.Applied) > 0 {
+				plural := "s"
+				if len(result.Applied) == 1 {
+					plural = ""
+				}
+				a.Progress(fmt.Sprintf("%s: applied %d migration%s, now at version %s", t.Name, len(result.Applied), plural, result.ToVersion))
 			}
 			return err
 		})

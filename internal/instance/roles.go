@@ -88,14 +88,15 @@ func existingRoles(ctx context.Context, conn *pgx.Conn) (map[string]bool, error)
 // another database may have granted at the same moment.
 func missingGrants(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	var user, schema string
-	var create, operator, resource, rail, self bool
+	var create, usage, operator, resource, rail, self bool
 	err := conn.QueryRow(ctx, `
 SELECT current_user, current_schema(),
        has_schema_privilege('dlock_owner', current_schema(), 'CREATE'),
+       (SELECT bool_and(has_schema_privilege(role, current_schema(), 'USAGE')) FROM unnest(ARRAY['lockapp', 'payapp', 'dlock_operator', 'dlock_auditor']) role),
        pg_has_role('dlock_operator', 'dlock_owner', 'MEMBER'),
        pg_has_role('payapp_resource', 'payapp', 'MEMBER'),
        pg_has_role('payapp_rail', 'payapp', 'MEMBER'),
-       pg_has_role(current_user, 'dlock_owner', 'MEMBER')`).Scan(&user, &schema, &create, &operator, &resource, &rail, &self)
+       pg_has_role(current_user, 'dlock_owner', 'MEMBER')`).Scan(&user, &schema, &create, &usage, &operator, &resource, &rail, &self)
 	if err != nil {
 		return nil, fmt.Errorf("read grants: %w", err)
 	}
@@ -106,6 +107,7 @@ SELECT current_user, current_schema(),
 		}
 	}
 	grant(create, "GRANT USAGE, CREATE ON SCHEMA "+pgx.Identifier{schema}.Sanitize()+" TO dlock_owner")
+	grant(usage, "GRANT USAGE ON SCHEMA "+pgx.Identifier{schema}.Sanitize()+" TO lockapp, payapp, dlock_operator, dlock_auditor")
 	grant(operator, "GRANT dlock_owner TO dlock_operator")
 	grant(resource, "GRANT payapp TO payapp_resource")
 	grant(rail, "GRANT payapp TO payapp_rail")

@@ -65,5 +65,11 @@ BEGIN
       RAISE NOTICE 'may not grant CREATE on schema % to dlock_owner: %', current_schema(), SQLERRM;
     END;
   END IF;
+  -- Only who owns the schema may grant it: dlock_owner, which migrates, may not.
+  BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO lockapp, payapp, dlock_operator, dlock_auditor', current_schema());
+  EXCEPTION WHEN insufficient_privilege THEN
+    RAISE NOTICE 'may not grant USAGE on schema %: %', current_schema(), SQLERRM;
+  END;
 END
 $schema$;

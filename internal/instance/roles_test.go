@@ -119,6 +119,35 @@ func TestEnsureRolesAsACloudAdministrator(t *testing.T) {
 	}
 }
 
+// In a schema of their own the roles are let in by who owns it; a login that does
+// not own it is told what is missing.
+//
+// Clauses: K-9.5, K-12.1
+// Mutation: drop GRANT USAGE from roles.sql, or usage from missingGrants.
+func TestEnsureRolesInASchemaOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Servers(t, 16).Lock.EmptyDB(t)
+	super := db.Conn(t, "super")
+	exec(t, super, "CREATE SCHEMA app")
+	exec(t, super, "GRANT USAGE ON SCHEMA app TO t_lockapp")
+	stranger := db.Conn(t, "t_lockapp")
+	exec(t, stranger, "SET search_path = app")
+	report, err := instance.EnsureRoles(t.Context(), stranger)
+	if err != nil || !strings.Contains(strings.Join(report.Missing, "\n"), `GRANT USAGE ON SCHEMA "app" TO lockapp`) {
+		t.Errorf("as a stranger: %+v, %v", report, err)
+	}
+	exec(t, super, "SET search_path = app")
+	if report, err := instance.EnsureRoles(t.Context(), super); err != nil || len(report.Missing) != 0 {
+		t.Errorf("as the schema's owner: %+v, %v", report, err)
+	}
+	for _, role := range []string{"lockapp", "payapp_rail", "dlock_operator", "dlock_auditor"} {
+		var may bool
+		if err := super.QueryRow(t.Context(), "SELECT has_schema_privilege($1, 'app', 'USAGE')", role).Scan(&may); err != nil || !may {
+			t.Errorf("%s may use the schema: %t, %v", role, may, err)
+		}
+	}
+}
+
 // A login that may not create roles is told so, with the statement that a
 // stronger one has to run; it never passes for done.
 //

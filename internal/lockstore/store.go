@@ -23,7 +23,8 @@ type Store interface {
 	// EndSession deletes a session, whose locks go with it; it returns how many
 	// went. Returns ErrNotFound when there is none.
 	EndSession(ctx context.Context, id SessionID) (int, error)
-	// ReapSessions deletes at most limit lapsed sessions with their locks.
+	// ReapSessions deletes at most limit lapsed sessions with their locks. An error
+	// beside a count came after these were gone.
 	ReapSessions(ctx context.Context, limit int) (Reaped, error)
 	// Session returns one session, or ErrNotFound.
 	Session(ctx context.Context, id SessionID) (Session, error)

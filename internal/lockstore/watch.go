@@ -31,8 +31,8 @@ const (
 // nothing is missed by a lost notification, and nothing is taken from those who
 // acquire.
 func Watch(ctx context.Context, store Store, filter Filter, interval time.Duration, tell func(Change) error) error {
-	if interval <= 0 {
-		return fmt.Errorf("%w: interval %s is not above zero", ErrInvalid, interval)
+	if interval <= 0 || filter.Limit != 0 {
+		return fmt.Errorf("%w: a watch needs an interval above zero, not %s, and sees all that matches: no limit", ErrInvalid, interval)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

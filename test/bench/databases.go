@@ -7,11 +7,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/migrations"
-	"github.com/jackc/pgx/v5"
 )
 
 // Everybody holds under this owner and session, as pgbench's scripts must.

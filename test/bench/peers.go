@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"cirello.io/pglock"
-	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	_ "github.com/lib/pq" // pglock's driver
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 )
 
 // peerSchema holds pglock's table.

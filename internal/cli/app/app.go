@@ -122,7 +122,8 @@ func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstor
 	opts := postgres.Options{
 		Config: lock, AllowSameInstance: cfg.AllowSameInstance, Environment: cfg.Environment, Purpose: purpose, MaxConns: 1,
 	}
-	if cfg.Pay.Configured() || cfg.Embedded() {
+	// Only who changes something must know that money stands elsewhere (K-6.1).
+	if purpose >= postgres.Changing && (cfg.Pay.Configured() || cfg.Embedded()) {
 		if opts.PeerConfig, err = a.PayConfig(); err != nil {
 			return nil, err
 		}

@@ -76,6 +76,10 @@ func stopRules() []rule {
 			return "it may have been done: look with dlockctl lock show before going on; repeating a release is always safe", nil
 		}),
 		typed("UnknownOutcomeError", Unknown, "outcome_unknown", func(e *flyway.UnknownOutcomeError) (string, any) { return e.Hint(), e }),
+		// What a migration left half done matters more than who stopped it.
+		typedIf("MigrationError", History, "migration_dirty",
+			func(e *flyway.MigrationError) bool { return e.Dirty },
+			func(e *flyway.MigrationError) (string, any) { return e.Hint(), e }),
 		typedIf("SignalError", Terminated, "terminated",
 			func(e *SignalError) bool { return e.Signal != syscall.SIGINT },
 			func(*SignalError) (string, any) { return "", nil }),
@@ -140,9 +144,6 @@ func migrationRules() []rule {
 	return []rule{
 		typed("HistoryError", History, "history", func(e *flyway.HistoryError) (string, any) { return e.Hint(), e }),
 		typed("LockError", Held, "migration_locked", func(e *flyway.LockError) (string, any) { return e.Hint(), e }),
-		typedIf("MigrationError", History, "migration_dirty",
-			func(e *flyway.MigrationError) bool { return e.Dirty },
-			func(e *flyway.MigrationError) (string, any) { return e.Hint(), e }),
 		typed("MigrationError", Unexpected, "migration_failed", func(e *flyway.MigrationError) (string, any) { return e.Hint(), e }),
 		typed("PoolerError", Refused, "pooler", func(e *flyway.PoolerError) (string, any) { return e.Hint(), e }),
 		typed("FileError", Usage, "migration_file", func(e *flyway.FileError) (string, any) { return "", e }),

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -96,9 +97,11 @@ func stopped(ctx context.Context, err error) error {
 		return err
 	}
 	var unknown *lockstore.UnknownOutcomeError
+	var unsettled *flyway.UnknownOutcomeError
+	var migration *flyway.MigrationError
 	var unreachable *lockstore.UnreachableError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, &unknown), errors.As(err, &unsettled), errors.As(err, &migration) && migration.Dirty:
 		return fmt.Errorf("%w: %w", cause, err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &unreachable):
 		return &stoppedError{cause, err}

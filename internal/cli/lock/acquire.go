@@ -65,7 +65,8 @@ func newAcquireCmd(a *app.App) *cobra.Command {
 		Short: "Take a lock, at once or with --wait",
 		Long: "Take a lock and print its fencing token: pass it with every write that the lock protects.\n" +
 			"Exit 4 when a live other holds it, with --wait when it was still held after that time. --timeout\n" +
-			"counts on top of the wait. A signal ends it at once, and leaves nothing held.\n\n" +
+			"counts on top of the wait. A signal ends it at once; with a session of its\n" +
+			"own it leaves nothing held.\n\n" +
 			"Each acquire makes a session of its own, which lives as long as the lease (--session auto), so\n" +
 			"that two scripts never re-enter each other's lock. The session id is printed once: with the\n" +
 			"owner it is the right to re-enter, so keep it to yourself: give it by DLOCKCTL_SESSION rather\n" +

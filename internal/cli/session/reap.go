@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -36,15 +38,16 @@ func runReap(ctx context.Context, a *app.App, limit int) error {
 		return err
 	}
 	reaped, err := store.ReapSessions(ctx, limit)
-	if err != nil {
+	if err != nil && reaped == (lockstore.Reaped{}) {
 		return err
 	}
-	return a.Print(ui.View{
+	// What was reaped before an error is said as well.
+	return errors.Join(a.Print(ui.View{
 		Data: reaped,
 		Columns: []ui.Column{
 			{Title: "SESSIONS", Field: "sessions", Kind: ui.Number},
 			{Title: "LOCKS", Field: "locks", Kind: ui.Number},
 		},
 		Name: "sessions",
-	})
+	}), err)
 }

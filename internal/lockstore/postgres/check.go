@@ -131,26 +131,31 @@ func checkSchema(ctx context.Context, q oneTrip) error {
 	return nil
 }
 
-// checkSeparate refuses locks and money on one instance (K-6.1). Without
-// paydb's address it compares what `migrate up` recorded.
+// checkSeparate refuses locks and money on one instance (K-6.1). It compares
+// what `migrate up` recorded, and asks paydb itself where its address is known and
+// it answers.
 func checkSeparate(ctx context.Context, q oneTrip, facts instance.Facts, peer *pgx.ConnConfig) error {
-	if peer == nil {
-		recorded, known, err := instance.Peer(ctx, q)
-		switch {
-		case err != nil:
-			return fmt.Errorf("open lockdb: %w", err)
-		case known && recorded == facts.SystemIdentifier:
-			return lockstore.ErrSameInstance
-		case !known:
-			return &lockstore.UnsafeError{
-				Clause:  "K-6.1",
-				Problem: "lockdb does not know the instance of its paydb, so nothing shows that the two are separate",
-				Fix:     "run dlockctl migrate up --target all with both databases configured, or set allow_same_instance for a deployment without payments",
-			}
+	recorded, known, err := instance.Peer(ctx, q)
+	switch {
+	case err != nil:
+		return fmt.Errorf("open lockdb: %w", err)
+	case known && recorded == facts.SystemIdentifier:
+		return lockstore.ErrSameInstance
+	case !known && peer == nil:
+		return &lockstore.UnsafeError{
+			Clause:  "K-6.1",
+			Problem: "lockdb does not know the instance of its paydb, so nothing shows that the two are separate",
+			Fix:     "run dlockctl migrate up --target all with both databases configured, or set allow_same_instance for a deployment without payments",
 		}
+	case peer == nil:
 		return nil
 	}
 	payConn, err := pgx.ConnectConfig(ctx, prepare(peer))
+	if err != nil && known {
+		// paydb is down, and what was recorded of it shows that it is elsewhere:
+		// its failures are not this database's (K-6.2).
+		return nil
+	}
 	if err != nil {
 		return &lockstore.UnreachableError{Doing: "connect to paydb, to see that it is another instance", Err: err}
 	}

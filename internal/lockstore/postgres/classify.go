@@ -57,7 +57,7 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 			Problem: "the token sequence has passed 2^53, above which no token is accepted: somebody set it there, or a forged token was taken for evidence",
 			Fix:     "find out what set it before anything else; audit verify and restore plan show the evidence",
 		}
-	case pgErr.Severity == "FATAL" || pgErr.Severity == "PANIC":
+	case pgErr.SeverityUnlocalized == "FATAL" || pgErr.SeverityUnlocalized == "PANIC":
 		// The server went away, perhaps between its commit and its answer.
 		return &lockstore.UnknownOutcomeError{Doing: doing, Err: err}
 	default:

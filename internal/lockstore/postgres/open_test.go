@@ -98,8 +98,8 @@ func TestClosedGate(t *testing.T) {
 // Locks and money on one instance are refused, whether paydb's address is known
 // or only what was recorded; nothing known is refused too.
 //
-// Clauses: K-6.1
-// Mutation: drop checkSeparate, or its "known" case.
+// Clauses: K-6.1, K-6.2
+// Mutation: drop checkSeparate, or its "known" case, or refuse whenever paydb is down.
 func TestOpenRefusesOneInstance(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 16)
@@ -128,7 +128,17 @@ func TestOpenRefusesOneInstance(t *testing.T) {
 	b.exec(t, `INSERT INTO peer_instance (system_identifier) SELECT system_identifier FROM pg_control_system()
 		ON CONFLICT (one) DO UPDATE SET system_identifier = EXCLUDED.system_identifier`)
 	refused("what was recorded", lockstore.ErrSameInstance, func(*postgres.Options) {})
+	// paydb is down: what was recorded of it is enough, and without that nothing
+	// shows that it is elsewhere.
+	away := options(t, b.dbs)
+	away.PeerConfig = b.dbs.Pay.Config(t, "t_resource")
+	away.PeerConfig.Port, away.PeerConfig.Fallbacks = 1, nil
+	b.exec(t, `UPDATE peer_instance SET system_identifier = system_identifier + 1`)
+	open(t, away)
 	b.exec(t, `DELETE FROM peer_instance`)
+	if _, err := postgres.Open(t.Context(), away); !isUnreachable(err) {
+		t.Errorf("paydb down and nothing recorded: %v, want unreachable", err)
+	}
 	_, err := postgres.Open(t.Context(), options(t, b.dbs))
 	if unsafe, ok := errors.AsType[*lockstore.UnsafeError](err); !ok || unsafe.Clause != "K-6.1" {
 		t.Errorf("nothing recorded: %v, want K-6.1", err)
@@ -167,6 +177,11 @@ func TestOpenComparesTheEnvironment(t *testing.T) {
 	opts := options(t, b.dbs)
 	opts.Purpose = postgres.Reading
 	open(t, opts)
+}
+
+func isUnreachable(err error) bool {
+	_, ok := errors.AsType[*lockstore.UnreachableError](err)
+	return ok
 }
 
 func isOtherEnvironment(err error) bool {

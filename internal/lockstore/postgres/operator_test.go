@@ -3,10 +3,13 @@ package postgres_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
@@ -107,7 +110,7 @@ func TestRevokeEndsTheSession(t *testing.T) {
 // with what is to be raised, and only when a grant was revoked.
 //
 // Clauses: K-3.2
-// Mutation: draw F after the revoke and without the key's advisory lock, or log it for TOKEN_MOVED.
+// Mutation: log F for TOKEN_MOVED, or draw it for a key whose gate is shut.
 func TestRevokeDrawsAFence(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {
@@ -157,6 +160,86 @@ func TestRevokeDrawsAFence(t *testing.T) {
 			t.Errorf("bob's grant: %+v, %v, want it untouched", entry, err)
 		}
 	})
+}
+
+// However acquirers and fencing revokes interleave, no grant made after a fence
+// was drawn is below it: the next legitimate holder is never fenced out.
+//
+// Clauses: K-3.2
+// Mutation: draw F after the revoke and without the key's advisory lock.
+func TestFencesAreBelowLaterGrants(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	operator := operatorStore(t, b)
+	const key, rounds = "account:" + account, 60
+	// As grants and fences are committed, each is noted by a trigger under the
+	// row's lock or in the revoke's own transaction, in one order for both.
+	b.exec(t, `CREATE TABLE witness (n BIGSERIAL PRIMARY KEY, kind TEXT, token BIGINT)`)
+	b.exec(t, `GRANT ALL ON witness, witness_n_seq TO PUBLIC`)
+	b.exec(t, `CREATE FUNCTION note_grant() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO witness (kind, token) VALUES ('grant', NEW.fencing_token); RETURN NULL; END $$`)
+	b.exec(t, `CREATE FUNCTION note_fence() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO witness (kind, token) VALUES ('fence', NEW.token); RETURN NULL; END $$`)
+	b.exec(t, `CREATE TRIGGER z_note AFTER INSERT OR UPDATE OF fencing_token ON lock_entry FOR EACH ROW EXECUTE FUNCTION note_grant()`)
+	b.exec(t, `CREATE TRIGGER z_note AFTER INSERT ON operator_log FOR EACH ROW EXECUTE FUNCTION note_fence()`)
+
+	group, ctx := errgroup.WithContext(t.Context())
+	var over atomic.Bool
+	for i := range 4 {
+		owner := fmt.Sprint("holder-", i)
+		session := b.session(t, owner)
+		group.Go(func() error {
+			for !over.Load() {
+				_, err := b.store.Acquire(ctx, lockstore.AcquireParams{Key: key, Owner: owner, Session: session, TTL: time.Hour})
+				if _, held := errors.AsType[*lockstore.HeldError](err); err != nil && !held {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		defer over.Store(true)
+		for fences := 0; fences < rounds; {
+			entry, err := operator.Show(ctx, key)
+			if errors.Is(err, lockstore.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			outcome, err := operator.Revoke(ctx, lockstore.RevokeParams{Key: key, Token: entry.Token, Operator: "erin", Reason: "zombie", FenceAccounts: []string{account}})
+			if err != nil {
+				return err
+			}
+			if outcome.Outcome == lockstore.Revoked {
+				fences++
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	var fences, fencedOut int
+	err := b.super.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE EXISTS (SELECT FROM witness g WHERE g.kind = 'grant' AND g.n > f.n AND g.token < f.token))
+		FROM witness f WHERE f.kind = 'fence'`).Scan(&fences, &fencedOut)
+	if err != nil || fences != rounds || fencedOut != 0 {
+		t.Errorf("%d fences, %d of them above a later grant, %v", fences, fencedOut, err)
+	}
+}
+
+// Audit rows from before the journal and the logins, of a database that adopted
+// both later, are no finding.
+//
+// Clauses: K-3.6
+// Mutation: drop login_role from verify_revocations.sql.
+func TestVerifyAuditAfterAdoption(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	b.acquire(t, "k", "alice", b.session(t, "alice"), time.Hour)
+	b.exec(t, `INSERT INTO lock_revocation (lock_key, prev_owner, prev_token, operator, reason, login_role) VALUES ('old', 'bob', 4711, 'erin', 'long ago', NULL)`)
+	if report, err := b.store.VerifyAudit(t.Context()); err != nil || len(report.Findings) != 0 {
+		t.Errorf("%+v, %v, want it clean", report, err)
+	}
 }
 
 func isClosed(err error) bool {

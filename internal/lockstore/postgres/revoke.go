@@ -200,6 +200,9 @@ func (s *Store) RevokeMany(ctx context.Context, params lockstore.RevokeManyParam
 	if err := errors.Join(lockstore.LookupText("owner", params.Filter.Owner), lockstore.LookupText("prefix", params.Filter.Prefix)); err != nil {
 		return nil, err
 	}
+	if params.Filter.Limit != 0 {
+		return nil, fmt.Errorf("%w: a bulk revoke takes all that matches; narrow it instead of limiting it", lockstore.ErrInvalid)
+	}
 	if f := params.Filter; f.Owner == "" && f.Prefix == "" && f.Session == "" {
 		return nil, fmt.Errorf("%w: a bulk revoke without an owner, a session or a prefix would take every lock; narrow it", lockstore.ErrInvalid)
 	}

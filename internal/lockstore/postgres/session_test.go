@@ -105,6 +105,26 @@ func TestReapersAndHoldersTogether(t *testing.T) {
 	})
 }
 
+// A replayed row whose session did not come along is held, and is shown and
+// revoked like any other.
+//
+// Clauses: K-1.1
+// Mutation: join lock_session without LEFT in list_entries.sql.
+func TestEntryWithoutItsSession(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	b.exec(t, `SET session_replication_role = replica`)
+	b.exec(t, `INSERT INTO lock_entry VALUES ('orphan', 'alice', '00000000-0000-4000-8000-000000000000', 1, now(), now() + interval '1 hour')`)
+	b.exec(t, `RESET session_replication_role`)
+	entry, err := b.store.Show(t.Context(), "orphan")
+	if err != nil || entry.Owner != "alice" || !entry.SessionExpiresAt.IsZero() {
+		t.Fatalf("show: %+v, %v", entry, err)
+	}
+	if outcome, err := b.revoke(t.Context(), "orphan", entry.Token); err != nil || outcome.Outcome != lockstore.Revoked {
+		t.Errorf("revoke: %+v, %v", outcome, err)
+	}
+}
+
 // Filters narrow, limits bound, and an id that is not one is refused without
 // being shown.
 //

@@ -200,10 +200,13 @@ func (s *Store) read(ctx context.Context, doing, sql string, args []any, scan fu
 	}
 	pgErr, answered := errors.AsType[*pgconn.PgError](err)
 	_, refused := errors.AsType[*pgconn.ConnectError](err)
+	_, misread := errors.AsType[pgx.ScanArgError](err)
 	switch {
 	case err == nil:
 		return nil
-	case refused, !answered, pgErr.Severity == "FATAL", pgErr.Severity == "PANIC":
+	case misread:
+		return fmt.Errorf("%s: %w", doing, err)
+	case refused, !answered, pgErr.SeverityUnlocalized == "FATAL", pgErr.SeverityUnlocalized == "PANIC":
 		// A server that starts up, shuts down or crashes says so, and serves nobody.
 		return &lockstore.UnreachableError{Doing: doing, Err: err}
 	default:

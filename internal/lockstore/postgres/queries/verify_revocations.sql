@@ -10,6 +10,8 @@ SELECT finding, token, key FROM (
   SELECT 'revocation_unexplained', r.prev_token, r.lock_key
     FROM lock_revocation r
    WHERE r.prev_token >= (SELECT min(fencing_token) FROM lock_grant)
+     -- Rows from before V5 know no login, and their grants no journal.
+     AND r.login_role IS NOT NULL
      AND NOT EXISTS (SELECT FROM lock_grant g WHERE g.fencing_token = r.prev_token AND g.lock_key = r.lock_key AND g.owner_id = r.prev_owner AND g.ended IN ('revoked', 'voided'))
 ) findings
  ORDER BY token

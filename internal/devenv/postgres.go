@@ -138,7 +138,7 @@ func (p *postgres) settle(ctx context.Context) (server cluster.Postmaster, runni
 // instance is never taken for one.
 func (p *postgres) create(ctx context.Context, find func() (binaries, error)) error {
 	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, fmt.Errorf("%s is there and was not made by dlockctl dev; move it away", p.dir))
+		return errors.Join(err, setup("%s is there and was not made by dlockctl dev; move it away", p.dir))
 	}
 	found, err := find()
 	if err != nil {

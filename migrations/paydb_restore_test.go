@@ -169,7 +169,13 @@ func payTool(t *testing.T, name string, stdin []byte, options string, args ...st
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv("DLOCKCTL_TEST_PG15"), name), args...)
+	program := filepath.Join(os.Getenv("DLOCKCTL_TEST_PG15"), name)
+	if _, err := os.Stat(program); err != nil { // the npm package has no client programs
+		if program, err = exec.LookPath(name); err != nil {
+			t.Fatalf("%v; install the client programs of PostgreSQL 15 or newer, Debian's package postgresql-client", err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.Env = append(os.Environ(), "PGOPTIONS="+options)
 	var out, errs bytes.Buffer

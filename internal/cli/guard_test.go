@@ -196,6 +196,21 @@ func TestBadge(t *testing.T) {
 	}
 }
 
+// That the locks moved on between the look and the revoke changes nothing, and
+// that is said.
+//
+// Clauses: K-3.4
+// Mutation: return the error of RevokeMany as it is.
+func TestBulkRevokeMovedOn(t *testing.T) {
+	t.Parallel()
+	store := destructible()
+	store.many = func(p lockstore.RevokeManyParams) ([]lockstore.LockOutcome, error) {
+		return nil, &lockstore.CountMovedError{Expected: p.Expect, Found: 3}
+	}
+	run(t, store, "revoke", "--prefix", "account:", "--reason", "r", "--yes", "--expect-count", "1").
+		check(t, app.Refused, "", "3 grants match, not 1: the locks have moved on since; nothing was changed\nhint: look again")
+}
+
 // In bulk, the number that was seen is said aloud, and nothing else is enough.
 //
 // Clauses: K-3.4

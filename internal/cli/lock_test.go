@@ -48,21 +48,25 @@ func TestAcquireMakesASession(t *testing.T) {
 	}
 }
 
-// The printed command is read back by a shell as it stands.
-func TestReleaseCommandIsQuoted(t *testing.T) {
+// Who is refused by a lock of its own is told how to go on with it.
+//
+// Mutation: take sameOwner out of runAcquire.
+func TestAcquireHeldByTheSameOwner(t *testing.T) {
 	t.Parallel()
-	for key, want := range map[string]string{
-		"a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "a:b/c": "a:b/c", "~": "'~'", "a;b": "'a;b'",
+	for owner, more := range map[string]string{
+		"alice@a": "; the same owner holds it under another session: dlockctl renew k --token 7 extends it", "bob": "",
 	} {
-		r := run(t, &fake{}, "acquire", "-o", "json", "--", key)
-		if got := fields(t, r.out)["release_command"]; got != "dlockctl release "+want+" --token 106 --session "+string(freshSession) {
-			t.Errorf("key %q: %v", key, got)
+		for _, wait := range []string{"0s", "20ms"} {
+			store := waiting(1 << 30)
+			store.acquire = func(context.Context, lockstore.AcquireParams) (lockstore.Grant, error) {
+				return lockstore.Grant{}, &lockstore.HeldError{Key: "k", Owner: owner, Token: 7, Remaining: 12 * time.Second}
+			}
+			r := run(t, store, "acquire", "k", "--owner", "alice@a", "--wait", wait, "-o", "json")
+			hint, _ := fields(t, r.err)["hint"].(string)
+			if r.exit != app.Held || !strings.HasSuffix(hint, more) || strings.Contains(hint, "renew k") != (more != "") {
+				t.Errorf("held by %s, waited %s: exit %d, hint %q", owner, wait, r.exit, hint)
+			}
 		}
-	}
-	// Quotes do not keep a key from being read as a flag.
-	r := run(t, &fake{}, "acquire", "-o", "json", "--", "--all")
-	if got := fields(t, r.out)["release_command"]; got != "dlockctl release --token 106 --session "+string(freshSession)+" -- --all" {
-		t.Errorf("key --all: %v", got)
 	}
 }
 
@@ -240,9 +244,15 @@ func TestRelease(t *testing.T) {
 		return lockstore.Release{Key: "k", Token: token, Stale: true}, nil
 	}
 	run(t, &fake{release: released}, "release", "k", "--token", "9").check(t, app.OK, "RELEASED", "")
-	run(t, &fake{release: stale}, "release", "k", "--token", "9").check(t, app.OK, "STALE", "warning: token 9 no longer held the lock")
+	run(t, &fake{release: stale}, "release", "k", "--token", "9").
+		check(t, app.OK, "STALE", "warning: token 9 does not hold lock \"k\"; nothing was released\nhint: it lapsed, was taken, or the key or the token is mistyped: dlockctl token explain 9\n")
 	r := run(t, &fake{release: stale}, "release", "k", "--token", "9", "--fail-if-stale", "-o", "json")
 	r.check(t, app.Lost, `"stale": true`, `"code": "stale"`)
+	for _, want := range []string{`token 9 does not hold lock \"k\"; nothing was released`, "dlockctl token explain 9"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("stderr %q does not hold %q", r.err, want)
+		}
+	}
 	if got := fields(t, r.out); got["session_ended"] != nil {
 		t.Errorf("speaks of a session it was not given: %v", got)
 	}

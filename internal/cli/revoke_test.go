@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -196,6 +198,32 @@ func TestQuestionStopsTheDeadline(t *testing.T) {
 	if r.exit != app.OK {
 		t.Errorf("exit %d: %s", r.exit, r.err)
 	}
+}
+
+// The clock goes on where it stood: a question does not give the database its
+// time anew.
+//
+// Mutation: reset the timer to the whole deadline in pause.
+func TestQuestionKeepsWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := revocable(106)
+		show := store.show
+		store.show = func(key string) (lockstore.Entry, error) {
+			<-time.After(20 * time.Second)
+			return show(key)
+		}
+		store.revoke = func(lockstore.RevokeParams) (lockstore.LockOutcome, error) {
+			<-time.After(20 * time.Second)
+			return lockstore.LockOutcome{}, context.Canceled
+		}
+		slow := func(s *ui.Streams) {
+			terminal(s)
+			s.In = &slowReader{text: "y\n"}
+		}
+		r := runWith(t, t.Context(), store, slow, "", "revoke", "account:42", "--reason", "r", "--timeout", "30s")
+		r.check(t, app.Unreachable, "", "gave up after 30s")
+	})
 }
 
 // slowReader answers after twice the deadline of the test above.

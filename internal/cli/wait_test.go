@@ -167,7 +167,7 @@ func TestUnicodeTwins(t *testing.T) {
 	}}
 	run(t, store, "acquire", decomposed, "-o", "name").check(t, app.OK, "106\n", `warning: "caf\u00e9", which looks the same as "cafe\u0301", is another key, and is held by "bob" with token 7`)
 	run(t, store, "lock", "show", decomposed, "-o", "json").check(t, app.NotFound, "", `is another key`)
-	run(t, store, "lock", "show", "cafe").check(t, app.NotFound, "", "error: ")
+	run(t, store, "lock", "show", "cafe").check(t, app.NotFound, "", "hint: see what there is: dlockctl lock list\n")
 	plain := &fake{}
 	run(t, plain, "acquire", "cafe", "-o", "name").check(t, app.OK, "106\n", "")
 	if strings.Contains(plain.called(), "show") {

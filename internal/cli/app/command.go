@@ -2,11 +2,13 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -22,6 +24,22 @@ func (a *App) GlobalFlags(flags *pflag.FlagSet) {
 	flags.String("color", "auto", "colour `WHEN`: auto|always|never")
 	flags.String("state-dir", "", "`FOLDER` of the embedded databases")
 	flags.Bool("allow-same-instance", false, "go on though locks and money share one PostgreSQL instance")
+}
+
+// Connection returns the flags of the running command that say which database
+// it speaks to, and under which guards, as they were given: a command that is
+// printed to be run needs them as well.
+func (a *App) Connection() []string {
+	var given []string
+	for _, name := range []string{"profile", "config", "lock-dsn-file", "pay-dsn-file", "state-dir", "environment"} {
+		if value, set := a.flag(name); set {
+			given = append(given, "--"+name, value)
+		}
+	}
+	if value, _ := a.flag("allow-same-instance"); value == "true" {
+		given = append(given, "--allow-same-instance")
+	}
+	return given
 }
 
 // Use tells the app which command runs, and so which flags were given.
@@ -63,12 +81,35 @@ func Group(cmd *cobra.Command) *cobra.Command {
 			failure.Help = cmd.UsageString()
 			return failure
 		}
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		if near := suggestions(cmd, args[0]); len(near) > 0 {
 			hint = "did you mean: " + cmd.CommandPath() + " " + strings.Join(near, ", ")
 		}
 		return UsageError(hint, "%s has no command %q", cmd.CommandPath(), args[0])
 	}
 	return cmd
+}
+
+// suggestions are the commands that a word may have meant: those that list it
+// as another name for themselves, or else those spelt alike.
+func suggestions(cmd *cobra.Command, word string) []string {
+	var named []string
+	for _, c := range cmd.Commands() {
+		if slices.ContainsFunc(c.SuggestFor, func(other string) bool { return strings.EqualFold(other, word) }) {
+			named = append(named, c.Name())
+		}
+	}
+	if len(named) > 0 {
+		return named
+	}
+	return cmd.SuggestionsFor(word)
+}
+
+// RequireReason refuses a command that keeps a reason and was given none.
+func (a *App) RequireReason(reason string) error {
+	if _, given := a.flag("reason"); !given {
+		return UsageError("add --reason TEXT", "--reason is missing; say why, the audit row keeps it")
+	}
+	return lockstore.ValidReason(reason)
 }
 
 // CheckLimit refuses a negative --limit.

@@ -42,9 +42,11 @@ type rule struct {
 
 // rules is the error table: the first row that matches decides. What is
 // unknown comes first, for an error that wraps it must not say "failed"; what
-// was stopped comes next.
-func rules() []rule {
-	return slices.Concat(stopRules(), lockRules(), migrationRules(), []rule{
+// was stopped comes next. What helps where nobody answers depends on whether the
+// databases are the embedded ones.
+func rules(embedded bool) []rule {
+	unreachableHint := unreachableHint(embedded)
+	return slices.Concat(stopRules(), lockRules(unreachableHint), migrationRules(), []rule{
 		typed("VersionError", Refused, "server_too_old", func(*instance.VersionError) (string, any) {
 			return "upgrade the server, or give the address of a newer one", nil
 		}),
@@ -68,7 +70,12 @@ func rules() []rule {
 	})
 }
 
-const unreachableHint = "is the server up, and are address, user and password right? dlockctl dev up starts the embedded ones"
+func unreachableHint(embedded bool) string {
+	if embedded {
+		return "are the embedded databases up? dlockctl dev up starts them"
+	}
+	return "is the server up, and are address, user and password right?"
+}
 
 func stopRules() []rule {
 	return []rule{
@@ -91,7 +98,7 @@ func stopRules() []rule {
 }
 
 // lockRules are the rows of the lock store's errors.
-func lockRules() []rule {
+func lockRules(unreachableHint string) []rule {
 	return []rule{
 		// It wraps what the last try was refused for, so it comes before that.
 		typed("WaitTimeoutError", Held, "wait_timeout", func(e *lockstore.WaitTimeoutError) (string, any) {
@@ -201,15 +208,25 @@ func pgDetails(e *pgconn.PgError) any {
 	return map[string]string{"sqlstate": e.Code}
 }
 
-// explain finds an error's row. What no row knows is an unexpected error, and
-// a gap in the table.
-func explain(err error) Problem {
+// explain finds what is said about an error: its row, and what was added to it
+// on the way.
+func explain(err error, embedded bool) Problem {
+	problem := look(err, embedded)
+	if more, ok := errors.AsType[*hintedError](err); ok {
+		problem.Hint = strings.TrimPrefix(problem.Hint+"; "+more.hint, "; ")
+	}
+	return problem
+}
+
+// look finds an error's row. What no row knows is an unexpected error, and a gap
+// in the table.
+func look(err error, embedded bool) Problem {
 	message := oneLine(err)
 	var failure *Failure
 	if errors.As(err, &failure) {
 		return Problem{failure.Code, message, failure.Hint, failure.Exit, failure.Details, failure.Help}
 	}
-	for _, r := range rules() {
+	for _, r := range rules(embedded) {
 		if hint, details, ok := r.match(err); ok {
 			return Problem{Code: r.code, Message: message, Hint: hint, Exit: r.exit, Details: details}
 		}

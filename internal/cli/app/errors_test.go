@@ -25,6 +25,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
 type sample struct {
@@ -169,6 +170,51 @@ func errorNames(gen *ast.GenDecl) []string {
 		}
 	}
 	return names
+}
+
+// dev up helps where the embedded databases are in use, and nowhere else.
+//
+// Mutation: return one of the two hints for both, or pass a constant in Report.
+func TestUnreachableHint(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[string]map[string]string{
+		"hint: are the embedded databases up? dlockctl dev up starts them\n":  nil,
+		"hint: is the server up, and are address, user and password right?\n": {"DLOCKCTL_LOCK_DSN": "host=/nowhere user=u"},
+	} {
+		for _, err := range []error{&lockstore.UnreachableError{Doing: "connect", Err: errors.New("refused")}, &pgconn.ConnectError{Config: &pgconn.Config{}}} {
+			streams, _, errOut := ui.Test("", env)
+			exit := app.New(streams, nil).Report(fmt.Errorf("open lockdb: %w", err))
+			if exit != app.Unreachable || !strings.HasSuffix(errOut.String(), want) {
+				t.Errorf("%T with %v: exit %d, %q", err, env, exit, errOut)
+			}
+		}
+	}
+}
+
+// What a signal cut off half-way keeps its own exit: that it may have been done
+// matters more than who stopped it.
+//
+// Mutation: take a case out of stopped.
+func TestSignalKeepsWhatIsUnsettled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(&app.SignalError{Signal: syscall.SIGINT})
+	for _, c := range []struct {
+		err  error
+		exit app.Exit
+		code string
+	}{
+		{&lockstore.UnknownOutcomeError{Doing: "renew", Err: context.Canceled}, app.Unknown, "outcome_unknown"},
+		{&flyway.UnknownOutcomeError{Script: "V1__x.sql", Err: context.Canceled}, app.Unknown, "outcome_unknown"},
+		{&flyway.MigrationError{Script: "V1__x.sql", Dirty: true, Err: context.Canceled}, app.History, "migration_dirty"},
+		{&flyway.MigrationError{Script: "V1__x.sql", Err: context.Canceled}, app.Interrupted, "interrupted"},
+		{&lockstore.UnreachableError{Doing: "connect", Err: context.Canceled}, app.Interrupted, "interrupted"},
+	} {
+		got := app.Explain(app.Late(ctx, fmt.Errorf("migrate lockdb: %w", c.err)))
+		if got.Exit != c.exit || got.Code != c.code || !strings.HasPrefix(got.Message, "interrupted: ") {
+			t.Errorf("%#v: exit %d, code %q, %q; want %d %q", c.err, got.Exit, got.Code, got.Message, c.exit, c.code)
+		}
+	}
 }
 
 // An error is one line, however many its causes wrote.

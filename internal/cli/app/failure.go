@@ -29,6 +29,16 @@ func UsageError(hint, format string, args ...any) *Failure {
 	return &Failure{Exit: Usage, Code: "usage", Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
+// WithHint adds to the hint of an error, whatever row of the table it has.
+func WithHint(err error, hint string) error { return &hintedError{err, hint} }
+
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e *hintedError) Unwrap() error { return e.error }
+
 // DeadlineError is the cause of a context whose command took longer than
 // --timeout.
 type DeadlineError struct{ After time.Duration }

@@ -81,6 +81,9 @@ func (a *App) Warn(format string, args ...any) {
 	a.say(ui.Warn, "warning:", fmt.Sprintf(format, args...))
 }
 
+// Hint says what to do about a warning.
+func (a *App) Hint(text string) { a.say(ui.Faint, "hint:", text) }
+
 // Aside is a note that only a person reads. Where stderr is kept for the one
 // JSON object of an error, it is left out.
 func (a *App) Aside(format string, args ...any) {
@@ -102,10 +105,16 @@ func (a *App) say(tone ui.Tone, label, text string) {
 	fmt.Fprintf(a.Streams.Err, "%s %s\n", styles.Paint(tone, label), ui.Visible(text))
 }
 
+// embedded tells that the command ran on the embedded databases.
+func (a *App) embedded() bool {
+	cfg, err := a.Config()
+	return err == nil && cfg.Embedded()
+}
+
 // Report says what went wrong on stderr, as one JSON object with -o json, and
 // returns the exit code.
 func (a *App) Report(err error) Exit {
-	problem := explain(err)
+	problem := explain(err, a.embedded())
 	printer := a.bestPrinter()
 	if printer.Format == ui.JSON || printer.Format == ui.JSONL {
 		if ui.WriteJSON(a.Streams.Err, problem) == nil {
@@ -117,7 +126,7 @@ func (a *App) Report(err error) Exit {
 	}
 	a.say(ui.Bad, "error:", problem.Message)
 	if problem.Hint != "" {
-		a.say(ui.Faint, "hint:", problem.Hint)
+		a.Hint(problem.Hint)
 	}
 	return problem.Exit
 }

@@ -20,6 +20,23 @@ import (
 type deadline struct {
 	timer *time.Timer
 	after time.Duration
+	// ends is when the timer fires.
+	ends time.Time
+}
+
+func newDeadline(after time.Duration, end func()) *deadline {
+	return &deadline{timer: time.AfterFunc(after, end), after: after, ends: time.Now().Add(after)}
+}
+
+// pause stops the clock, and returns what starts it again with the time that
+// was left.
+func (d *deadline) pause() (resume func()) {
+	d.timer.Stop()
+	left := time.Until(d.ends)
+	return func() {
+		d.ends = time.Now().Add(left)
+		d.timer.Reset(left)
+	}
 }
 
 // Run makes a command's RunE: it reads the configuration, gives the context
@@ -56,7 +73,7 @@ func (a *App) start(within time.Duration, wait func() time.Duration, run func(ct
 		}
 		after = onTop(after, wait())
 		ctx, cancel := context.WithCancelCause(cmd.Context())
-		a.deadline = &deadline{time.AfterFunc(after, func() { cancel(&DeadlineError{After: after}) }), after}
+		a.deadline = newDeadline(after, func() { cancel(&DeadlineError{After: after}) })
 		defer func() {
 			a.deadline.timer.Stop()
 			cancel(nil)
@@ -144,8 +161,7 @@ func nobodyToAsk(flags string) error {
 // flags that say yes, when there is nobody to ask.
 func (a *App) Confirm(ctx context.Context, question, flags string) error {
 	if a.deadline != nil {
-		a.deadline.timer.Stop()
-		defer func() { a.deadline.timer.Reset(a.deadline.after) }()
+		defer a.deadline.pause()()
 	}
 	yes, err := a.Streams.Confirm(ctx, question)
 	switch {

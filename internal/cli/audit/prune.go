@@ -112,7 +112,7 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 }
 
 func guardPrune(a *app.App, opts pruneOptions) error {
-	if err := lockstore.ValidReason(opts.reason); err != nil {
+	if err := a.RequireReason(opts.reason); err != nil {
 		return err
 	}
 	if err := a.Protect(); err != nil {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
@@ -25,10 +27,23 @@ type acquireOptions struct {
 	key, owner string
 	session    lockstore.SessionID
 	ttl, wait  time.Duration
+	// ambient tells that the session came without an argument: from
+	// DLOCKCTL_SESSION or the configuration file.
+	ambient bool
 }
 
 // fresh tells that the acquire makes a session of its own.
 func (o acquireOptions) fresh() bool { return o.session == autoSession }
+
+// sessionFlag names the session in a command that is printed to be run. An
+// ambient one is found there again, without showing in ps (K-2.12); and a
+// release that does not name it lets it live on.
+func (o acquireOptions) sessionFlag(id lockstore.SessionID) []string {
+	if o.ambient {
+		return nil
+	}
+	return []string{"--session", string(id)}
+}
 
 // grantView is what acquire and renew print.
 type grantView struct {
@@ -61,8 +76,9 @@ func grantColumns() []ui.Column {
 func newAcquireCmd(a *app.App) *cobra.Command {
 	var opts acquireOptions
 	cmd := &cobra.Command{
-		Use:   "acquire KEY",
-		Short: "Take a lock, at once or with --wait",
+		Use:        "acquire KEY",
+		SuggestFor: []string{"take", "grab", "get"},
+		Short:      "Take a lock, at once or with --wait",
 		Long: "Take a lock and print its fencing token: pass it with every write that the lock protects.\n" +
 			"Exit 4 when a live other holds it, with --wait when it was still held after that time. --timeout\n" +
 			"counts on top of the wait. A signal ends it at once; with a session of its\n" +
@@ -102,13 +118,17 @@ func runAcquire(ctx context.Context, a *app.App, opts acquireOptions) error {
 	if opts.wait < 0 {
 		return app.UsageError("give a duration such as 1m, or leave it out to try once", "--wait %s is negative", opts.wait)
 	}
-	var err error
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
 	if opts.session, err = a.Session(); err != nil {
 		return err
 	}
 	if opts.session == "" {
 		opts.session = autoSession
 	}
+	opts.ambient = !opts.fresh() && cfg.Origin("session").Layer != config.Flag
 	store, err := a.LockStore(ctx, postgres.Granting)
 	if err != nil {
 		return err
@@ -119,11 +139,11 @@ func runAcquire(ctx context.Context, a *app.App, opts acquireOptions) error {
 	}
 	grant, err := try(ctx, a, store, opts, &session)
 	if err != nil {
-		return notGranted(ctx, a, store, opts, session.ID, err)
+		return sameOwner(a, opts, notGranted(ctx, a, store, opts, session.ID, err))
 	}
 	warnOfTwin(ctx, a, store, opts.key)
 	view := viewGrant(grant, session)
-	view.Release = command("release", grant.Key, "--token", grant.Token.String(), "--session", string(session.ID))
+	view.Release = command(a, "release", grant.Key, append([]string{"--token", grant.Token.String()}, opts.sessionFlag(session.ID)...)...)
 	return a.Print(ui.View{Data: view, Columns: grantColumns(), Name: "token"})
 }
 
@@ -207,12 +227,24 @@ func notGranted(ctx context.Context, a *app.App, store lockstore.Store, opts acq
 	if !isUnknown {
 		return err
 	}
-	retry := command("acquire", opts.key, "--owner", opts.owner, "--session", string(id), "--ttl", opts.ttl.String())
+	flags := slices.Concat([]string{"--owner", opts.owner}, opts.sessionFlag(id), []string{"--ttl", opts.ttl.String()})
+	retry := command(a, "acquire", opts.key, flags...)
 	return &app.Failure{
 		Exit: app.Unknown, Code: "outcome_unknown", Message: err.Error(),
 		Hint:    "it may have been granted; this settles it, with a token of its own: " + retry,
 		Details: map[string]string{"key": opts.key, "session_id": string(id), "retry_command": retry},
 	}
+}
+
+// sameOwner says how the holder goes on, where the lock is held by the very
+// owner that asks for it, under a session that is not this one.
+func sameOwner(a *app.App, opts acquireOptions, err error) error {
+	held, isHeld := errors.AsType[*lockstore.HeldError](err)
+	if !isHeld || held.Owner != opts.owner || held.Token == 0 {
+		return err
+	}
+	renew := command(a, "renew", held.Key, "--token", held.Token.String())
+	return app.WithHint(err, "the same owner holds it under another session: "+renew+" extends it")
 }
 
 func endFresh(ctx context.Context, store lockstore.Store, id lockstore.SessionID) error {

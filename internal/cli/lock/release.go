@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -37,11 +38,12 @@ const (
 func newReleaseCmd(a *app.App) *cobra.Command {
 	var opts releaseOptions
 	cmd := &cobra.Command{
-		Use:   "release KEY --token N",
-		Short: "Give a lock back",
+		Use:        "release KEY --token N",
+		SuggestFor: []string{"unlock", "free", "drop"},
+		Short:      "Give a lock back",
 		Long: "Delete the grant of this very token, or nothing: another holder's lock cannot be released by\n" +
-			"mistake, and repeating a release is always safe. A grant that is gone already is a success\n" +
-			"marked stale, exit 0, or 5 with --fail-if-stale.\n\n" +
+			"mistake, and repeating a release is always safe. A token that does not hold the lock is a\n" +
+			"success marked stale, exit 0, or 5 with --fail-if-stale.\n\n" +
 			"With --session ID, or --end-session for the one in DLOCKCTL_SESSION, the session is ended too\n" +
 			"when no lock hangs on it any more. Without, a session that acquire made lapses by itself when\n" +
 			"its lease would have.",
@@ -56,7 +58,7 @@ func newReleaseCmd(a *app.App) *cobra.Command {
 	flags.Var(&opts.token, "token", "the token that acquire printed (required)")
 	flags.StringVar(&opts.session, "session", "", "also end this session, unless other locks hang on it")
 	flags.BoolVar(&opts.endSession, "end-session", false, "also end the session in DLOCKCTL_SESSION, unless other locks hang on it")
-	flags.BoolVar(&opts.failIfStale, "fail-if-stale", false, "exit 5 when the lock was no longer held")
+	flags.BoolVar(&opts.failIfStale, "fail-if-stale", false, "exit 5 when the token does not hold the lock")
 	return cmd
 }
 
@@ -123,18 +125,17 @@ func releaseColumns() []ui.Column {
 
 // staleness says aloud what the exit code keeps quiet (K-2.6).
 func staleness(a *app.App, opts releaseOptions, release lockstore.Release) error {
-	switch {
-	case !release.Stale:
-		return nil
-	case opts.failIfStale:
-		return &app.Failure{
-			Exit: app.Lost, Code: "stale", Message: "token " + release.Token.String() + " no longer held the lock; nothing was released",
-			Hint: "the lease lapsed, or the lock was revoked or released before: whatever ran since then was not protected",
-		}
-	default:
-		a.Warn("token %s no longer held the lock; nothing was released", release.Token)
+	if !release.Stale {
 		return nil
 	}
+	message := fmt.Sprintf("token %s does not hold lock %q; nothing was released", release.Token, release.Key)
+	hint := "it lapsed, was taken, or the key or the token is mistyped: " + command(a, "token explain", release.Token.String())
+	if opts.failIfStale {
+		return &app.Failure{Exit: app.Lost, Code: "stale", Message: message, Hint: hint}
+	}
+	a.Warn("%s", message)
+	a.Hint(hint)
+	return nil
 }
 
 // endIdle ends a session on which nothing hangs. A session that is gone, or

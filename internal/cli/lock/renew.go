@@ -23,8 +23,9 @@ type renewOptions struct {
 func newRenewCmd(a *app.App) *cobra.Command {
 	var opts renewOptions
 	cmd := &cobra.Command{
-		Use:   "renew KEY --token N",
-		Short: "Extend a lock that is still held",
+		Use:        "renew KEY --token N",
+		SuggestFor: []string{"extend", "refresh"},
+		Short:      "Extend a lock that is still held",
 		Long: "Extend the lease of this very grant to --ttl from now, and its session with it, never shorter\n" +
 			"than promised before. Exit 5 when the lock is no longer held: stop the work at once.",
 		Example: "  dlockctl renew account:42 --token 106\n  dlockctl renew account:42 --token 106 --ttl 2m",

@@ -26,8 +26,9 @@ type revokeOptions struct {
 func newRevokeCmd(a *app.App) *cobra.Command {
 	var opts revokeOptions
 	cmd := &cobra.Command{
-		Use:   "revoke [KEY] --reason TEXT",
-		Short: "Take locks away from their holders, with an audit row each",
+		Use:        "revoke [KEY] --reason TEXT",
+		SuggestFor: []string{"steal", "break", "kill"},
+		Short:      "Take locks away from their holders, with an audit row each",
 		Long: "Show who holds the lock, ask, then delete that very grant and write an audit row, or do\n" +
 			"neither. Without a terminal it needs --yes, and --token N (the grant you saw) or --any-token.\n\n" +
 			"Exit 0 REVOKED, 3 NOT_HELD, 6 TOKEN_MOVED (a newer grant stands; look again), 4 blocked,\n" +
@@ -67,7 +68,7 @@ func runRevoke(ctx context.Context, a *app.App, opts revokeOptions, named bool) 
 	if opts.operator, err = a.Operator(); err != nil {
 		return err
 	}
-	if err := lockstore.ValidReason(opts.reason); err != nil {
+	if err := a.RequireReason(opts.reason); err != nil {
 		return err
 	}
 	bulk := opts.bulk.narrowed()

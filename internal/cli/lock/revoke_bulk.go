@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -56,7 +57,7 @@ func runRevokeMany(ctx context.Context, a *app.App, opts revokeOptions) error {
 	}
 	switch {
 	case len(entries) != expect:
-		return &lockstore.CountMovedError{Expected: expect, Found: len(entries)}
+		return unchanged(&lockstore.CountMovedError{Expected: expect, Found: len(entries)})
 	case len(entries) == 0:
 		return &app.Failure{Exit: app.NotFound, Code: "not_held", Message: "no lock matches; nothing was changed"}
 	case !opts.yes:
@@ -66,9 +67,17 @@ func runRevokeMany(ctx context.Context, a *app.App, opts revokeOptions) error {
 	}
 	outcomes, err := store.RevokeMany(ctx, lockstore.RevokeManyParams{Filter: filter, Operator: opts.operator, Reason: opts.reason, Expect: expect})
 	if err != nil {
-		return err
+		return unchanged(err)
 	}
 	return printMany(a, opts, outcomes)
+}
+
+// unchanged says that another number than the expected one changed nothing.
+func unchanged(err error) error {
+	if _, moved := errors.AsType[*lockstore.CountMovedError](err); moved {
+		return fmt.Errorf("%w; nothing was changed", err)
+	}
+	return err
 }
 
 // bulkSaidAloud is saidAloud for many: where no question shows them, the caller

@@ -34,7 +34,11 @@ func printPlan(a *app.App, opts revokeOptions, entry lockstore.Entry, also []loc
 	for _, e := range also {
 		plan.Also = append(plan.Also, viewEntry(e, false))
 	}
-	return a.Print(ui.View{Data: plan, Columns: planColumns(), Name: "key"})
+	if err := a.Print(ui.View{Data: plan, Columns: planColumns(), Name: "key"}); err != nil {
+		return err
+	}
+	a.Aside("to revoke it: --yes --token %s", entry.Token)
+	return nil
 }
 
 // outcomeView is what revoke did.
@@ -105,7 +109,7 @@ func finish(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome) error
 		return &app.Failure{
 			Exit: app.Refused, Code: "token_moved",
 			Message: fmt.Sprintf("lock %q is now held by %q with token %s, not %s; nothing was changed", opts.key, outcome.Owner, outcome.Token, outcome.Presented),
-			Hint:    "look again: " + command("lock show", opts.key),
+			Hint:    "look again: " + command(a, "lock show", opts.key),
 		}
 	default:
 		return fmt.Errorf("revoke lock %q: outcome %q is unknown to this program", opts.key, outcome.Outcome)

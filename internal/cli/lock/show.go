@@ -37,7 +37,7 @@ func runShow(ctx context.Context, a *app.App, key string, showSession bool) erro
 	}
 	entry, err := store.Show(ctx, key)
 	if errors.Is(err, lockstore.ErrNotFound) {
-		return notFound(ctx, store, key, err)
+		return notFound(ctx, a, store, key, err)
 	}
 	if err != nil {
 		return err
@@ -47,13 +47,13 @@ func runShow(ctx context.Context, a *app.App, key string, showSession bool) erro
 
 // notFound says so when the same name in other bytes is held: two programs that
 // do not spell a key alike do not exclude each other.
-func notFound(ctx context.Context, store lockstore.Store, key string, err error) error {
+func notFound(ctx context.Context, a *app.App, store lockstore.Store, key string, err error) error {
 	twin, lookErr := heldTwin(ctx, store, key)
 	switch {
 	case lookErr != nil:
 		return lookErr
 	case twin == "":
-		return err
+		return app.WithHint(err, "see what there is: "+plainCommand(a, "lock list"))
 	}
 	return &app.Failure{Exit: app.NotFound, Code: "not_found", Message: err.Error(), Hint: twin + ": have both programs spell it in one Unicode form (NFC)"}
 }

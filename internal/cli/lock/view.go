@@ -66,17 +66,23 @@ func entryColumns() []ui.Column {
 	}
 }
 
-// command is a command on one key as a shell and then this program read it: a
-// key that begins with a dash stands behind --, for quotes do not help there.
-func command(verb, key string, flags ...string) string {
-	words := []string{"dlockctl", verb}
-	for _, f := range flags {
-		words = append(words, quoted(f))
-	}
+// command is a command on one key as a shell and then this program read it, on
+// the databases of the running one: a key that begins with a dash stands behind
+// --, for quotes do not help there.
+func command(a *app.App, verb, key string, flags ...string) string {
 	if strings.HasPrefix(key, "-") {
-		return strings.Join(append(words, "--", quoted(key)), " ")
+		return plainCommand(a, verb, flags...) + " -- " + quoted(key)
 	}
-	return strings.Join(slices.Insert(words, 2, quoted(key)), " ")
+	return plainCommand(a, verb, slices.Concat([]string{key}, flags)...)
+}
+
+// plainCommand is command without a key.
+func plainCommand(a *app.App, verb string, words ...string) string {
+	line := "dlockctl " + verb
+	for _, word := range slices.Concat(words, a.Connection()) {
+		line += " " + quoted(word)
+	}
+	return line
 }
 
 // quoted is s as a POSIX shell reads it back, for commands that are printed to

@@ -20,31 +20,14 @@ func (s *Streams) Confirm(ctx context.Context, question string) (bool, error) {
 	if !s.Interactive() {
 		return false, ErrNoTerminal
 	}
-	type answer struct {
-		yes bool
-		err error
-	}
-	// A read from a terminal cannot be cancelled, so it is left behind when
-	// the context ends: the process is about to exit.
-	answered := make(chan answer, 1)
-	go func() {
-		yes, err := s.ask(Visible(question))
-		answered <- answer{yes, err}
-	}()
-	select {
-	case a := <-answered:
-		return a.yes, a.err
-	case <-ctx.Done():
-		fmt.Fprintln(s.Err)
-		return false, context.Cause(ctx)
-	}
-}
-
-func (s *Streams) ask(question string) (bool, error) {
 	in := bufio.NewReader(s.In)
 	for {
-		fmt.Fprintf(s.Err, "%s [y/N] ", question)
-		line, err := in.ReadString('\n')
+		fmt.Fprintf(s.Err, "%s [y/N] ", Visible(question))
+		line, err := readLine(ctx, in)
+		if cause := context.Cause(ctx); cause != nil {
+			fmt.Fprintln(s.Err)
+			return false, cause
+		}
 		switch strings.ToLower(strings.TrimSpace(line)) {
 		case "y", "yes":
 			return true, nil
@@ -61,5 +44,25 @@ func (s *Streams) ask(question string) (bool, error) {
 		case err != nil:
 			return false, fmt.Errorf("read the answer: %w", err)
 		}
+	}
+}
+
+// readLine returns when there is a line or ctx has ended. A read from a terminal
+// cannot be cancelled, so it is left behind then: the process is about to exit.
+func readLine(ctx context.Context, in *bufio.Reader) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		line, err := in.ReadString('\n')
+		answered <- answer{line, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.line, a.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
 }

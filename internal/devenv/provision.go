@@ -51,23 +51,33 @@ func (p *postgres) as(ctx context.Context, database string, fn func(*pgx.Conn) e
 	return fn(conn)
 }
 
-// identify makes sure that who answers on the socket is the recorded instance, and records a new one.
+// identify makes sure that who answers on the socket is the recorded instance, and records a new one. The caller holds
+// the lock.
 func (p *postgres) identify(ctx context.Context) error {
-	return p.as(ctx, "postgres", func(conn *pgx.Conn) error {
+	found, err := p.recognise(ctx)
+	if err != nil || p.rec.SystemIdentifier == found {
+		return err
+	}
+	p.rec.SystemIdentifier = found
+	return p.save(p.dir)
+}
+
+// recognise returns the system identifier of who answers on the socket, and fails unless it is the recorded one or none
+// is recorded yet. It changes nothing.
+func (p *postgres) recognise(ctx context.Context) (found int64, err error) {
+	err = p.as(ctx, "postgres", func(conn *pgx.Conn) error {
 		facts, err := instance.Read(ctx, conn)
 		if err != nil {
 			return err
 		}
-		if p.rec.SystemIdentifier == 0 {
-			p.rec.SystemIdentifier = facts.SystemIdentifier
-			return p.save(p.dir)
-		}
-		if p.rec.SystemIdentifier != facts.SystemIdentifier {
+		if p.rec.SystemIdentifier != 0 && p.rec.SystemIdentifier != facts.SystemIdentifier {
 			return fmt.Errorf("the server on %s has the system identifier %d, not %d as recorded; somebody exchanged its data folder",
 				p.rec.SocketDir, facts.SystemIdentifier, p.rec.SystemIdentifier)
 		}
+		found = facts.SystemIdentifier
 		return nil
 	})
+	return found, err
 }
 
 // provision makes the database, the group roles and the login. Each step may be repeated.
@@ -167,7 +177,7 @@ func (p *postgres) status(ctx context.Context) (InstanceStatus, error) {
 	s.State, s.PID = Starting, server.PID
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if p.identify(ctx) == nil {
+	if _, err := p.recognise(ctx); err == nil {
 		s.State = Running
 	}
 	return s, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 const defaultBaseline = "<< Flyway Baseline >>"
@@ -21,8 +22,8 @@ func (m *Migrator) Baseline(ctx context.Context, version, description string) er
 	if err != nil || want.none() || len(version) > 50 {
 		return fmt.Errorf("%w: baseline version %q is not a version; give one such as 1, at most 50 digits and dots", ErrArgument, version)
 	}
-	if len(description) > maxDescription {
-		return fmt.Errorf("%w: baseline description has %d characters; shorten it to %d", ErrArgument, len(description), maxDescription)
+	if n := utf8.RuneCountInString(description); n > maxDescription {
+		return fmt.Errorf("%w: baseline description has %d characters; shorten it to %d", ErrArgument, n, maxDescription)
 	}
 	if err := m.writable(ctx); err != nil {
 		return err

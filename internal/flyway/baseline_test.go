@@ -11,6 +11,21 @@ import (
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
+// A description is bounded in characters, as its column is, not in bytes.
+//
+// Mutation: count the description with len.
+func TestBaselineDescriptionInCharacters(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Servers(t, 16).Lock.EmptyDB(t)
+	c := files(t, "V1__one.sql", "CREATE TABLE one (id int);")
+	if err := open(t, db, c).Baseline(t.Context(), "1", strings.Repeat("ж", 201)); !errors.Is(err, flyway.ErrArgument) {
+		t.Errorf("201 characters: %v, want refused", err)
+	}
+	if err := open(t, db, c).Baseline(t.Context(), "1", strings.Repeat("ж", 200)); err != nil {
+		t.Errorf("200 characters: %v", err)
+	}
+}
+
 // Clauses: K-9.1
 // Mutation: write the baseline with a checksum, or let localState ignore it.
 func TestBaseline(t *testing.T) {

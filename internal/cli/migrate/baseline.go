@@ -32,6 +32,9 @@ func newBaselineCmd(a *app.App) *cobra.Command {
 }
 
 func runBaseline(ctx context.Context, a *app.App, opts options, version, description string) error {
+	if err := opts.check(); err != nil {
+		return err
+	}
 	t, err := oneTarget(ctx, a, opts.target)
 	if err != nil {
 		return err

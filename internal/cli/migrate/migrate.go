@@ -48,3 +48,11 @@ func (o *options) targetFlag(flags *pflag.FlagSet) {
 func (o *options) lockFlag(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.lockTimeout, "lock-timeout", flyway.DefaultLockTimeout, "how long to wait for another migration, and for each lock on a table")
 }
+
+// check refuses what no database needs to be asked about.
+func (o *options) check() error {
+	if o.lockTimeout <= 0 {
+		return app.UsageError("give a duration above zero, such as 1s", "--lock-timeout %s does not wait at all", o.lockTimeout)
+	}
+	return nil
+}

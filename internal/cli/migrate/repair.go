@@ -42,6 +42,9 @@ func newRepairCmd(a *app.App) *cobra.Command {
 }
 
 func runRepair(ctx context.Context, a *app.App, opts repairOptions) error {
+	if err := opts.check(); err != nil {
+		return err
+	}
 	t, err := oneTarget(ctx, a, opts.target)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func runStatus(ctx context.Context, a *app.App, opts options, exitCode bool) err
 	}
 	all := []targetStatus{}
 	for _, t := range found {
-		err := t.with(ctx, a, 0, func(m *flyway.Migrator) error {
+		err := t.with(ctx, a, flyway.DefaultLockTimeout, func(m *flyway.Migrator) error {
 			status, err := m.Status(ctx)
 			all = append(all, targetStatus{t.Name, status})
 			return err

@@ -40,6 +40,9 @@ func newUpCmd(a *app.App) *cobra.Command {
 }
 
 func runUp(ctx context.Context, a *app.App, opts options) error {
+	if err := opts.check(); err != nil {
+		return err
+	}
 	found, err := targets(ctx, a, opts.target)
 	if err != nil {
 		return err

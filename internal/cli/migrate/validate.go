@@ -38,7 +38,7 @@ func runValidate(ctx context.Context, a *app.App, opts options) error {
 	}
 	all := []targetReport{}
 	for _, t := range found {
-		err := t.with(ctx, a, 0, func(m *flyway.Migrator) error {
+		err := t.with(ctx, a, flyway.DefaultLockTimeout, func(m *flyway.Migrator) error {
 			report, err := m.Validate(ctx)
 			all = append(all, targetReport{t.Name, report})
 			return err

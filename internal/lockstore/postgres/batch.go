@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/pgtx"
 )
 
 // batchLockTimeout bounds how long one blocked key delays the others of its
@@ -96,16 +97,16 @@ func (b *batch) sessions() []uuid.UUID {
 // run tries what is left. It returns the place in order of the statement that
 // failed, or -1 when the whole transaction did.
 func (b *batch) run(ctx context.Context, conn *pgx.Conn) (failed int, err error) {
-	if isDirect(conn) {
+	if pgtx.Direct(conn) {
 		// Planned once instead of once a key.
 		if _, err := conn.Prepare(ctx, acquireQuery, acquireQuery); err != nil {
-			return -1, &unsentError{err}
+			return -1, &pgtx.UnsentError{Err: err}
 		}
 	}
 	sent := time.Now()
 	queue := &pgx.Batch{}
-	queue.Queue(begin)
-	queue.Queue(settings, milliseconds(batchLockTimeout))
+	queue.Queue(pgtx.Begin)
+	queue.Queue(pgtx.Settings, pgtx.Milliseconds(batchLockTimeout))
 	queue.Queue(lockLiveSessionsQuery, b.sessions())
 	for _, i := range b.order {
 		p := b.params[i]
@@ -114,9 +115,9 @@ func (b *batch) run(ctx context.Context, conn *pgx.Conn) (failed int, err error)
 	queue.Queue("COMMIT")
 	failed, err = b.read(conn.SendBatch(ctx, queue), sent)
 	if err != nil && !conn.IsClosed() {
-		rollback(ctx, conn)
+		pgtx.Rollback(ctx, conn)
 	}
-	if hasCode(err, pgerrcode.DeadlockDetected) && b.deadlocks < deadlockTries {
+	if hasCode(err, pgerrcode.DeadlockDetected) && b.deadlocks < pgtx.DeadlockTries {
 		b.deadlocks++
 		return b.run(ctx, conn)
 	}

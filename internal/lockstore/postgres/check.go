@@ -15,13 +15,14 @@ import (
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/pgtx"
 	"github.com/dlockctl/dlockctl/migrations"
 )
 
 // The versions of lockdb's schema that this package works with.
 const (
-	MinSchema = 10
-	MaxSchema = 10
+	MinSchema = 13
+	MaxSchema = 13
 )
 
 // Guards are the triggers without which nothing is granted, as table.trigger.
@@ -48,7 +49,7 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 		return err
 	}
 	defer conn.Release()
-	q := oneTrip{conn.Conn()}
+	q := oneTrip{Conn: conn.Conn()}
 	facts, err := instance.Read(ctx, q)
 	if err != nil {
 		return &lockstore.UnreachableError{Doing: "open lockdb", Err: err}
@@ -80,19 +81,8 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// oneTrip asks each question in one round trip: a check runs once, and is not
-// worth a description first.
-type oneTrip struct{ conn *pgx.Conn }
-
-// Query implements flyway.Querier.
-func (q oneTrip) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return q.conn.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) //nolint:wrapcheck // who asks says what for
-}
-
-// QueryRow implements instance.Querier.
-func (q oneTrip) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return q.conn.QueryRow(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
-}
+// oneTrip asks each question in one round trip.
+type oneTrip = pgtx.OneTrip
 
 // lockdbFiles are the migrations that this program knows, read once.
 var lockdbFiles = sync.OnceValues(func() (*flyway.Catalogue, error) {
@@ -150,7 +140,7 @@ func checkSeparate(ctx context.Context, q oneTrip, facts instance.Facts, peer *p
 	case peer == nil:
 		return nil
 	}
-	payConn, err := pgx.ConnectConfig(ctx, prepare(peer))
+	payConn, err := pgx.ConnectConfig(ctx, pgtx.Config(peer))
 	if err != nil && known {
 		// paydb is down, and what was recorded of it shows that it is elsewhere:
 		// its failures are not this database's (K-6.2).
@@ -160,7 +150,7 @@ func checkSeparate(ctx context.Context, q oneTrip, facts instance.Facts, peer *p
 		return &lockstore.UnreachableError{Doing: "connect to paydb, to see that it is another instance", Err: err}
 	}
 	defer payConn.Close(context.WithoutCancel(ctx))
-	payFacts, err := instance.Read(ctx, oneTrip{payConn})
+	payFacts, err := instance.Read(ctx, oneTrip{Conn: payConn})
 	if err != nil {
 		return &lockstore.UnreachableError{Doing: "open paydb", Err: err}
 	}
@@ -221,9 +211,9 @@ func checkSequence(ctx context.Context, q oneTrip) error {
 
 // checkGate asks the gate what the next grant would be told (K-7.4, K-7.6).
 func checkGate(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.PgConn().Exec(ctx, begin+"; "+checkGateQuery+"; COMMIT").ReadAll()
+	_, err := conn.PgConn().Exec(ctx, pgtx.Begin+"; "+checkGateQuery+"; COMMIT").ReadAll()
 	if err != nil && !conn.IsClosed() {
-		rollback(ctx, conn)
+		pgtx.Rollback(ctx, conn)
 	}
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate" {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/pgtx"
 )
 
 // classify turns what a change ended in into the store's errors. What the
@@ -20,18 +21,14 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 		return nil
 	}
 	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) {
-		_, undescribed := errors.AsType[pgx.ErrPreprocessingBatch](err)
-		_, unprepared := errors.AsType[*unsentError](err)
-		switch {
-		case undescribed, unprepared, pgconn.SafeToRetry(err):
-			// Describing or preparing a statement does not run it.
-			return &lockstore.UnreachableError{Doing: doing, Err: err}
-		case errors.Is(err, pgx.ErrTxCommitRollback):
-			return fmt.Errorf("%s: %w", doing, err)
-		default:
-			return &lockstore.UnknownOutcomeError{Doing: doing, Err: err}
-		}
+	fate := pgtx.FateOf(err)
+	switch {
+	case fate == pgtx.Unsent:
+		return &lockstore.UnreachableError{Doing: doing, Err: err}
+	case fate == pgtx.Unknown:
+		return &lockstore.UnknownOutcomeError{Doing: doing, Err: err}
+	case !errors.As(err, &pgErr):
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	switch {
 	case pgErr.Code == pgerrcode.ReadOnlySQLTransaction:
@@ -57,9 +54,6 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 			Problem: "the token sequence has passed 2^53, above which no token is accepted: somebody set it there, or a forged token was taken for evidence",
 			Fix:     "find out what set it before anything else; audit verify and restore plan show the evidence",
 		}
-	case pgErr.SeverityUnlocalized == "FATAL" || pgErr.SeverityUnlocalized == "PANIC":
-		// The server went away, perhaps between its commit and its answer.
-		return &lockstore.UnknownOutcomeError{Doing: doing, Err: err}
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -87,7 +81,4 @@ func blockers(ctx context.Context, conn *pgx.Conn, key string) ([]int32, error) 
 	return pids, nil
 }
 
-func hasCode(err error, code string) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == code
-}
+func hasCode(err error, code string) bool { return pgtx.HasCode(err, code) }

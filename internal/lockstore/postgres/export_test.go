@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"io/fs"
+	"maps"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ func Pooled(opts Options) Options {
 
 // Queries returns every statement of the package by name, as it is sent.
 func Queries() map[string]string {
-	return map[string]string{
+	queries := map[string]string{
 		"acquire": acquireQuery, "renew": renewQuery, "release": releaseQuery, "heartbeat": heartbeatQuery,
 		"create_session": createSessionQuery, "lock_session": lockSessionQuery, "lapsed_sessions": lapsedSessionsQuery,
 		"lock_entries_of_sessions": lockEntriesQuery, "delete_sessions": deleteSessionsQuery, "extend_journal": extendJournalQuery,
@@ -27,6 +28,25 @@ func Queries() map[string]string {
 		"journal_partitions": journalPartitionsQuery, "journal_state": journalStateQuery,
 		"journal_activity": journalActivityQuery, "journal_standing": journalStandingQuery,
 	}
+	maps.Copy(queries, rewindQueries())
+	return queries
+}
+
+// rewindQueries are those of the restore order.
+func rewindQueries() map[string]string {
+	queries := map[string]string{
+		"rewind_gate": rewindGateQuery, "rewind_close_for_run": rewindCloseQuery, "rewind_open_after_run": rewindOpenQuery,
+		"rewind_freeze": rewindFreezeQuery, "rewind_thaw": rewindThawQuery, "rewind_barrier": rewindBarrierQuery,
+		"rewind_stop_draws": rewindStopQuery, "rewind_source": rewindSourceQuery, "rewind_lock_sessions": rewindSessionsQuery,
+		"rewind_ending": rewindEndingQuery, "rewind_void_forged": rewindForgedQuery, "rewind_fast_forwards": rewindFastForwardsQuery,
+		"rewind_last_record": rewindLastRecordQuery, "rewind_log": rewindLogQuery, "rewind_connected": rewindConnectedQuery,
+		"rewind_holding": rewindHoldingQuery, "rewind_standing": rewindStandingQuery, "rewind_deployment": rewindDeploymentQuery,
+		"rewind_keep_mark": rewindKeepMarkQuery,
+	}
+	for _, source := range evidenceSources {
+		queries[source.file] = source.sql
+	}
+	return queries
 }
 
 // QueryFiles returns the text of each file in queries/ by name.

@@ -47,8 +47,9 @@ func clients(t *testing.T, n int, server pgtest.Server, opts postgres.Options) [
 			own = postgres.Pooled(opts)
 		}
 		if i%4 >= 2 {
-			c := newCutter(t, server)
-			made[i] = locktest.Client{Store: open(t, c.config(own)), Cut: c.cut}
+			c := pgtest.NewCutter(t, server)
+			own.Config = c.Config(own.Config)
+			made[i] = locktest.Client{Store: open(t, own), Cut: func(where locktest.Cut) { c.Cut(pgtest.Cut(where)) }}
 			continue
 		}
 		made[i] = locktest.Client{Store: open(t, own)}

@@ -2,10 +2,8 @@ package postgres
 
 import (
 	"embed"
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/dlockctl/dlockctl/internal/pgtx"
 )
 
 //go:embed queries/*.sql
@@ -52,52 +50,4 @@ var (
 	journalStandingQuery   = query("journal_standing", "from_token", "to_token")
 )
 
-// query reads queries/<name>.sql and writes its :name parameters as the
-// driver's $1, $2, … in the given order. A file and a list that disagree are a
-// mistake of this package, found as soon as it is loaded.
-func query(name string, params ...string) string {
-	text, err := queryFiles.ReadFile("queries/" + name + ".sql")
-	if err != nil {
-		panic(err)
-	}
-	var lines []string
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasPrefix(line, "--") {
-			lines = append(lines, line)
-		}
-	}
-	sql, used := number(strings.TrimSuffix(strings.TrimSpace(strings.Join(lines, "")), ";"), params)
-	if used != len(params) {
-		panic(fmt.Sprintf("queries/%s.sql: uses %d of %d parameters, or one that is not in the list", name, used, len(params)))
-	}
-	return sql
-}
-
-// number replaces each :name by its number, and counts the different ones; -1
-// when one is not among params. By hand: it runs at the start of every command.
-func number(text string, params []string) (sql string, used int) {
-	var out strings.Builder
-	seen := make([]bool, len(params))
-	for len(text) > 0 {
-		before, rest, _ := strings.Cut(text, ":")
-		out.WriteString(before)
-		name := rest[:len(rest)-len(strings.TrimLeft(rest, "_abcdefghijklmnopqrstuvwxyz"))]
-		text = rest[len(name):]
-		switch {
-		case strings.HasPrefix(rest, ":"): // a cast
-			out.WriteString("::")
-			text = rest[1:]
-		case name != "":
-			at := slices.Index(params, name)
-			if at < 0 {
-				return "", -1
-			}
-			if !seen[at] {
-				seen[at] = true
-				used++
-			}
-			out.WriteString("$" + strconv.Itoa(at+1))
-		}
-	}
-	return out.String(), used
-}
+func query(name string, params ...string) string { return pgtx.Statement(queryFiles, name, params...) }

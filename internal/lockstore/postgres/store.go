@@ -3,22 +3,18 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/pgtx"
 )
 
 // DefaultLockTimeout bounds how long a try waits behind another transaction
 // before it answers BLOCKED (K-2.11).
-const DefaultLockTimeout = 2 * time.Second
-
-// connectTimeout bounds one connection attempt: pgx has none of its own, and a
-// black-holed host must end in an error, not in a hang.
-const connectTimeout = 5 * time.Second
+const DefaultLockTimeout = pgtx.DefaultLockTimeout
 
 // Purpose says what a store is opened for, and so which preconditions must hold.
 type Purpose int
@@ -60,7 +56,6 @@ type Options struct {
 type Store struct {
 	pool        *pgxpool.Pool
 	lockTimeout string
-	pooled      bool
 }
 
 var _ lockstore.Store = (*Store)(nil)
@@ -81,9 +76,11 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if opts.LockTimeout <= 0 {
 		opts.LockTimeout = DefaultLockTimeout
 	}
-	s := &Store{lockTimeout: milliseconds(opts.LockTimeout), pooled: opts.pooled}
-	config.ConnConfig = prepare(opts.Config)
-	config.AfterConnect = s.settle
+	s := &Store{lockTimeout: pgtx.Milliseconds(opts.LockTimeout)}
+	config.ConnConfig = pgtx.Config(opts.Config)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		return pgtx.Settle(ctx, conn, s.lockTimeout, opts.pooled)
+	}
 	if opts.MaxConns > 0 {
 		config.MaxConns = opts.MaxConns
 	}
@@ -97,61 +94,6 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// milliseconds writes a time-out as PostgreSQL reads it; 0 would be none at all.
-func milliseconds(d time.Duration) string {
-	return strconv.FormatInt(max(1, d.Milliseconds()), 10) + "ms"
-}
-
-// sessionSettings are the transaction settings of tx.go for the whole session,
-// where the server's session is this connection's own: the process id that the
-// server announced is the one that answers. A pooler announces a number of its
-// own, and its servers' sessions are left as they are (K-12.3).
-const sessionSettings = `
-SELECT pg_backend_pid() = $1::bigint,
-       CASE WHEN pg_backend_pid() = $1::bigint THEN set_config('lock_timeout', $2, false) END,
-       CASE WHEN pg_backend_pid() = $1::bigint THEN set_config('default_transaction_isolation', 'read committed', false) END,
-       CASE WHEN pg_backend_pid() = $1::bigint AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
-            THEN set_config('synchronous_commit', 'on', false) END`
-
-const directKey = "dlockctl.direct"
-
-// settle looks whether a pooler stands between, and sets the session up when
-// none does: each change is then its one statement, as fast as it can be.
-func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
-	var direct bool
-	var ignored *string
-	err := conn.QueryRow(ctx, sessionSettings, pgx.QueryExecModeExec, int64(conn.PgConn().PID()), s.lockTimeout).Scan(&direct, &ignored, &ignored, &ignored)
-	if err != nil {
-		return fmt.Errorf("set the session up: %w", err)
-	}
-	conn.PgConn().CustomData()[directKey] = direct && !s.pooled
-	return nil
-}
-
-func isDirect(conn *pgx.Conn) bool {
-	direct, known := conn.PgConn().CustomData()[directKey].(bool)
-	return known && direct
-}
-
-// prepare returns a copy of config that leaves no state in the server's
-// session: statements are described once and cached on this side only, so that
-// a transaction-pooling proxy may hand each transaction to another session
-// (K-12.3).
-func prepare(config *pgx.ConnConfig) *pgx.ConnConfig {
-	c := config.Copy()
-	c.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = connectTimeout
-	}
-	// Keys are compared byte by byte: a role's or a database's own encoding would
-	// make two keys of one.
-	c.RuntimeParams["client_encoding"] = "UTF8"
-	if c.RuntimeParams["application_name"] == "" {
-		c.RuntimeParams["application_name"] = "dlockctl"
-	}
-	return c
 }
 
 // Close closes the connections; it waits for those in use.

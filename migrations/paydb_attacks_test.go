@@ -14,12 +14,16 @@ type attack struct {
 	// replica is the refusal under session_replication_role = replica; empty when
 	// it passes there, because a replayed row is not compared with other rows.
 	replica string
+	// atEnd is refused when the transaction ends; here at once.
+	atEnd bool
 }
 
 const (
 	same       = "same"
 	newAttempt = "INSERT INTO rail_submission (submission_id, payout_id, idempotency_key, presented_token) VALUES "
 	newLeg     = "INSERT INTO ledger_entry (entry_id, payout_id, account_id, direction, amount_minor, fence) VALUES "
+	// postB4 is the whole posting of b4 in one statement.
+	postB4     = "WITH legs AS (" + newLeg + "('d8', 'b4', 'a1', 'DEBIT', 100, 23), ('d9', 'b4', 'c1', 'CREDIT', 100, 23)) UPDATE payout SET state = 'POSTED' WHERE payout_id = 'b4'"
 	newPayout  = "INSERT INTO payout (payout_id, account_id, amount_minor, currency, idempotency_key) VALUES "
 	twoToThe53 = "9007199254740993"
 )
@@ -74,17 +78,21 @@ func attacks() []attack {
 		{name: "payer credited", sql: newLeg + "('d1', 'b4', 'a1', 'CREDIT', 100, 23)", guard: "ledger_entry_guard on ledger_entry", refusal: "23514 ledger_entry_guard"},
 		{name: "clearing debited", sql: newLeg + "('d1', 'b4', 'c1', 'DEBIT', 100, 23)", guard: "ledger_entry_guard on ledger_entry", refusal: "23514 ledger_entry_guard"},
 		{name: "cleared in dollars", sql: newLeg + "('d1', 'b4', 'c3', 'CREDIT', 100, 23)", guard: "ledger_entry_guard on ledger_entry", refusal: "23514 ledger_entry_guard"},
-		{name: "credited on two shards", setup: newLeg + "('d1', 'b4', 'c1', 'CREDIT', 100, 23)", sql: newLeg + "('d2', 'b4', 'c2', 'CREDIT', 100, 23)", guard: "ledger_direction_uidx", refusal: "23505 ledger_direction_uidx", replica: same},
-		{name: "leg changed", setup: newLeg + "('d1', 'b4', 'a1', 'DEBIT', 100, 23)", sql: "UPDATE ledger_entry SET fence = 1", guard: "ledger_entry_append_only on ledger_entry", refusal: "42501 ledger_entry_append_only", replica: same},
-		{name: "leg deleted", setup: newLeg + "('d1', 'b4', 'a1', 'DEBIT', 100, 23)", sql: "DELETE FROM ledger_entry", guard: "ledger_entry_append_only on ledger_entry", refusal: "42501 ledger_entry_append_only", replica: same},
+		{name: "credited on two shards", setup: postB4, sql: newLeg + "('d2', 'b4', 'c2', 'CREDIT', 100, 23)", guard: "ledger_direction_uidx", refusal: "23505 ledger_direction_uidx", replica: same},
+		{name: "leg changed", setup: postB4, sql: "UPDATE ledger_entry SET fence = 1", guard: "ledger_entry_append_only on ledger_entry", refusal: "42501 ledger_entry_append_only", replica: same},
+		{name: "leg deleted", setup: postB4, sql: "DELETE FROM ledger_entry", guard: "ledger_entry_append_only on ledger_entry", refusal: "42501 ledger_entry_append_only", replica: same},
+		{name: "legs without posting", sql: newLeg + "('d1', 'b4', 'a1', 'DEBIT', 100, 23), ('d2', 'b4', 'c1', 'CREDIT', 100, 23)", guard: "ledger_posting_guard on ledger_entry", refusal: "23514 posting_guard", atEnd: true},
+		{name: "posted without legs", sql: "UPDATE payout SET state = 'POSTED' WHERE payout_id = 'b4'", guard: "payout_posting_guard on payout", refusal: "23514 posting_guard", atEnd: true},
+		{name: "posted with a debit alone", sql: "WITH leg AS (" + newLeg + "('d1', 'b4', 'a1', 'DEBIT', 100, 23)) UPDATE payout SET state = 'POSTED' WHERE payout_id = 'b4'", guard: "ledger_posting_guard on ledger_entry, payout_posting_guard on payout", refusal: "23514 posting_guard", atEnd: true},
 
 		// K-4.10, K-4.11, K-5.3: attempts
 		{name: "attempt under another key", sql: newAttempt + "('e9', 'b6', 'k7', 25)", guard: "rail_submission_new_guard on rail_submission", refusal: "23514 rail_submission_new_guard"},
-		{name: "attempt past the mark", sql: newAttempt + "('e9', 'b6', 'k6', 24)", guard: "rail_submission_new_guard on rail_submission", refusal: "23514 rail_submission_new_guard"},
-		{name: "attempt of A by the mark of B", setup: "INSERT INTO rail_high_water VALUES ('a2', 30)", sql: newAttempt + "('e9', 'b6', 'k6', 30)", guard: "rail_submission_new_guard on rail_submission", refusal: "23514 rail_submission_new_guard"},
-		{name: "attempt for a pending payout", setup: "INSERT INTO rail_high_water VALUES ('a2', 30)", sql: newAttempt + "('e9', 'b7', 'k7', 30)", guard: "rail_submission_new_guard on rail_submission", refusal: "23514 rail_submission_new_guard"},
+		{name: "attempt past the mark", setup: "UPDATE rail_high_water SET highest_token = 30", sql: newAttempt + "('e9', 'b6', 'k6', 25)", guard: "rail_submission_new_guard on rail_submission", refusal: "23514 rail_submission_new_guard"},
+		{name: "attempt of A by the mark of B", setup: "WITH mark AS (INSERT INTO rail_high_water VALUES ('a2', 30)) UPDATE payout SET claim_token = 30 WHERE payout_id = 'b6'", sql: newAttempt + "('e9', 'b6', 'k6', 30)", guard: "rail_submission_new_guard on rail_submission", refusal: "23514 rail_submission_new_guard"},
+		{name: "attempt for a pending payout", setup: "INSERT INTO rail_high_water VALUES ('a2', 30)", sql: newAttempt + "('e9', 'b7', 'k7', 30)", guard: "rail_submission_new_guard on rail_submission, rail_submission_state on rail_submission", refusal: "23514 rail_submission_new_guard"},
 		{name: "attempt born acknowledged", sql: "INSERT INTO rail_submission (submission_id, payout_id, idempotency_key, presented_token, outcome, resolved_at) VALUES ('e9', 'b6', 'k6', 25, 'ACKED', now())", guard: "rail_submission_new_guard on rail_submission", refusal: "23514 rail_submission_new_guard"},
-		{name: "second attempt", sql: newAttempt + "('e9', 'b3', 'k3', 25)", guard: "rail_submission_attempt_uidx", refusal: "23505 rail_submission_attempt_uidx", replica: same},
+		{name: "attempt by a token that never claimed it", setup: "UPDATE rail_high_water SET highest_token = 30", sql: newAttempt + "('e9', 'b6', 'k6', 30)", guard: "rail_submission_state on rail_submission", refusal: "23514 rail_submission_state"},
+		{name: "second attempt", sql: newAttempt + "('e9', 'b3', 'k3', 22)", guard: "rail_submission_attempt_uidx", refusal: "23505 rail_submission_attempt_uidx", replica: same},
 		{name: "slot reopened", sql: "UPDATE rail_submission SET outcome = 'FENCED', resolved_at = now() WHERE submission_id = 'e3'", guard: "rail_submission_guard on rail_submission", refusal: "23514 rail_submission_guard", replica: same},
 		{name: "rejected after ack", sql: "UPDATE rail_submission SET outcome = 'REJECTED' WHERE submission_id = 'e4'", guard: "rail_submission_guard on rail_submission", refusal: "23514 rail_submission_guard", replica: same},
 		{name: "timeout forgotten", sql: "UPDATE rail_submission SET outcome = NULL, resolved_at = NULL WHERE submission_id = 'e5'", guard: "rail_submission_guard on rail_submission", refusal: "23514 rail_submission_guard", replica: same},
@@ -110,6 +118,14 @@ func attacks() []attack {
 		{name: "claim history changed", sql: "UPDATE payout_claim SET claim_token = 1 WHERE claim_token = 21", guard: "payout_claim_append_only on payout_claim", refusal: "42501 payout_claim_append_only", replica: same},
 		{name: "claim history deleted", sql: "DELETE FROM payout_claim WHERE claim_token = 20", guard: "payout_claim_append_only on payout_claim", refusal: "42501 payout_claim_append_only", replica: same},
 
+		// K-5.3, K-4.11: what the rail did; TestPayOutcomes has the whole table
+		{name: "failed in flight", sql: "UPDATE payout SET state = 'FAILED' WHERE payout_id = 'b3'", guard: "payout_rail_guard on payout", refusal: "23514 payout_rail_guard"},
+		{name: "failed after the ack", setup: ackE3, sql: "UPDATE payout SET state = 'FAILED' WHERE payout_id = 'b3'", guard: "payout_rail_guard on payout", refusal: "23514 payout_rail_guard"},
+		{name: "failed in doubt", sql: "UPDATE payout SET state = 'FAILED' WHERE payout_id = 'b5'", guard: "payout_rail_guard on payout", refusal: "23514 payout_rail_guard"},
+		{name: "acknowledged in flight", sql: "UPDATE payout SET state = 'RAIL_ACKED' WHERE payout_id = 'b3'", guard: "payout_rail_guard on payout", refusal: "23514 payout_rail_guard"},
+		{name: "in doubt without an attempt", sql: "UPDATE payout SET state = 'RAIL_AMBIGUOUS' WHERE payout_id = 'b6'", guard: "payout_rail_guard on payout", refusal: "23514 payout_rail_guard"},
+		{name: "abandoned though paid", setup: resolveAs("PAID", "b5"), sql: "UPDATE payout SET state = 'ABANDONED' WHERE payout_id = 'b5'", guard: "payout_rail_guard on payout", refusal: "23514 payout_rail_guard"},
+
 		// K-5.3, K-3.2
 		{name: "evidence rewritten", sql: "UPDATE payout_resolution SET verdict = 'PAID'", guard: "payout_resolution_append_only on payout_resolution", refusal: "42501 payout_resolution_append_only", replica: same},
 		{name: "raise rewritten", sql: "UPDATE account_fence_raise SET operator = 'else'", guard: "account_fence_raise_append_only on account_fence_raise", refusal: "42501 account_fence_raise_append_only", replica: same},
@@ -123,6 +139,7 @@ func attacks() []attack {
 }
 
 const (
+	ackE3     = "UPDATE rail_submission SET outcome = 'ACKED', rail_reference = 'r3', resolved_at = now() WHERE submission_id = 'e3'"
 	closeGate = "UPDATE pay_gate SET closed_by = 'o', closed_at = now() + interval '1 ms', closed_reason = 'r'"
 	// TRUNCATE … CASCADE reaches every table that refers to account.
 	truncateGuards = "account_kept on account, rail_high_water_kept on rail_high_water, payout_kept on payout, rail_submission_kept on rail_submission, " +

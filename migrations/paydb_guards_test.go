@@ -58,6 +58,12 @@ func (a attack) run(t *testing.T, conn *pgx.Conn, schema string) {
 		if got := attempt(t, tx, qualify(a.setup, schema), true); got != "passed" {
 			t.Fatalf("%s: setup: %s", a.name, got)
 		}
+		// No guard may be taken out while a look at the end is due.
+		payExecTx(t, tx, "SET CONSTRAINTS ALL IMMEDIATE")
+		payExecTx(t, tx, "SET CONSTRAINTS ALL DEFERRED")
+	}
+	if a.atEnd {
+		payExecTx(t, tx, "SET CONSTRAINTS ALL IMMEDIATE")
 	}
 	sql := qualify(a.sql, schema)
 	if got := attempt(t, tx, sql, false); got != a.refusal {

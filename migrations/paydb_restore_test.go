@@ -56,7 +56,7 @@ func TestPayGateAfterRestore(t *testing.T) {
 			// b5 is RAIL_AMBIGUOUS, and UNDETERMINED on this very instance (base.sql).
 			{"takeover to abandon", claimB5, "passed"},
 			{"abandon", "UPDATE payout SET state = 'ABANDONED' WHERE payout_id = 'b5'", "passed"},
-			{"post what was acknowledged", "UPDATE payout SET state = 'POSTED' WHERE payout_id = 'b4'", "passed"},
+			{"post what was acknowledged", postB4, "passed"},
 			{"give up", "UPDATE payout SET state = 'FAILED' WHERE payout_id = 'b7'", "passed"},
 			{"some resolved", resolveAs("NOT_FOUND", "b2"), "passed"},
 			{"still one left", noteNow, "55000 pay_gate_guard"},
@@ -121,14 +121,14 @@ func TestPayGateCountsNoOldResolution(t *testing.T) {
 // any order of tables, and has its claim history again. (pg_dump is at hand for 15.)
 //
 // Clauses: K-1.1, K-7.9
-// Mutation: take the replica exception out of ledger_entry_guard or payout_new_guard,
+// Mutation: take the replica exception out of ledger_entry_guard, posting_guard or payout_new_guard,
 // or the search_path off a function.
 func TestPayDumpRestoredElsewhere(t *testing.T) {
 	t.Parallel()
 	servers := pgtest.Servers(t, 15)
 	source, conn := paySchema(t, 15, "public")
 	payBase(t, conn)
-	payExec(t, conn, qualify(newLeg+"('d1', 'b4', 'a1', 'DEBIT', 100, 23)", "public"))
+	payExec(t, conn, qualify(postB4, "public"))
 
 	full := servers.Lock.EmptyDB(t)
 	payLoad(t, full, payDump(t, source), "")

@@ -54,8 +54,8 @@ func payExec(t *testing.T, conn *pgx.Conn, sql string) {
 // Every version is applied to tables with rows, and what it forbids is shown to be
 // possible before it and refused after it.
 //
-// Clauses: K-1.6, K-4.7, K-4.8, K-4.10, K-4.12, K-5.1, K-5.2, K-5.3, K-7.9, K-9.2
-// Mutation: take any trigger or constraint out of migrations/paydb/V4 to V16.
+// Clauses: K-1.6, K-4.7, K-4.8, K-4.10, K-4.11, K-4.12, K-5.1, K-5.2, K-5.3, K-7.9, K-9.2
+// Mutation: take any trigger or constraint out of migrations/paydb/V4 to V22.
 func TestPayStep(t *testing.T) {
 	t.Parallel()
 	onMajors(t, func(t *testing.T, major int) {

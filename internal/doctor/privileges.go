@@ -48,16 +48,16 @@ func lockGrants() []grant {
 	shared := func(role string) []grant {
 		return []grant{
 			{role, "SELECT INSERT UPDATE DELETE", "lock_session lock_entry", ""},
-			{role, "SELECT", "lock_revocation lock_gate lock_grant operator_log peer_instance deployment " + flyway.TableName, ""},
+			{role, "SELECT", "lock_revocation lock_gate lock_grant operator_log peer_instance deployment outside_mark " + flyway.TableName, ""},
 			{role, "INSERT", "lock_revocation", appended},
 			{role, "USAGE", "lock_revocation_id_seq", ""},
 			{role, "USAGE SELECT", "fencing_token_seq", ""},
-			{role, "EXECUTE", "lock_grant_extend", ""},
+			{role, "EXECUTE", "lock_grant_extend outside_mark_keep", ""},
 		}
 	}
 	return slices.Concat(shared("lockapp"), shared("dlock_operator"), []grant{
 		{"dlock_operator", "INSERT", "operator_log", "action operator reason token details"},
-		{"dlock_auditor", "SELECT", "lock_session lock_entry lock_revocation lock_gate lock_grant operator_log peer_instance deployment fencing_token_seq " + flyway.TableName, ""},
+		{"dlock_auditor", "SELECT", "lock_session lock_entry lock_revocation lock_gate lock_grant operator_log peer_instance deployment outside_mark fencing_token_seq " + flyway.TableName, ""},
 	})
 }
 

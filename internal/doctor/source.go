@@ -54,7 +54,7 @@ type function struct {
 var (
 	createTable    = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 	createSequence = regexp.MustCompile(`(?m)^CREATE SEQUENCE (\w+)`)
-	createTrigger  = regexp.MustCompile(`(?m)^CREATE TRIGGER (\w+) (?:BEFORE|AFTER) [^;]*? ON (\w+)\s[^;]*EXECUTE FUNCTION (\w+)\(\)`)
+	createTrigger  = regexp.MustCompile(`(?m)^CREATE (?:CONSTRAINT )?TRIGGER (\w+) (?:BEFORE|AFTER) [^;]*? ON (\w+)\s[^;]*EXECUTE FUNCTION (\w+)\(\)`)
 	enableTrigger  = regexp.MustCompile(`(?m)^ALTER TABLE (\w+) ENABLE ALWAYS TRIGGER (\w+)`)
 	createFunction = regexp.MustCompile(`(?ms)^CREATE (?:OR REPLACE )?FUNCTION (\w+)\(.*?\) RETURNS .*?\$\$(.*?)\$\$`)
 	revokeExecute  = regexp.MustCompile(`(?m)^REVOKE EXECUTE ON FUNCTION ([^;]*) FROM PUBLIC`)

@@ -1,0 +1,9 @@
+SELECT * FROM (VALUES
+  ('a debit alone',  pg_temp.try($q$INSERT INTO ledger_entry (entry_id, payout_id, account_id, direction, amount_minor, fence) VALUES (gen_random_uuid(), pg_temp.id('b', 4), pg_temp.id('a', 1), 'DEBIT', 100, 73); SET CONSTRAINTS ALL IMMEDIATE$q$), '23514 posting_guard'),
+  ('not posted',     pg_temp.try($q$INSERT INTO ledger_entry (entry_id, payout_id, account_id, direction, amount_minor, fence) VALUES (gen_random_uuid(), pg_temp.id('b', 4), pg_temp.id('a', 1), 'DEBIT', 100, 73), (gen_random_uuid(), pg_temp.id('b', 4), pg_temp.id('c', 1), 'CREDIT', 100, 73); SET CONSTRAINTS ALL IMMEDIATE$q$), '23514 posting_guard'),
+  ('a whole posting', pg_temp.try($q$INSERT INTO ledger_entry (entry_id, payout_id, account_id, direction, amount_minor, fence) VALUES (gen_random_uuid(), pg_temp.id('b', 4), pg_temp.id('a', 1), 'DEBIT', 100, 73), (gen_random_uuid(), pg_temp.id('b', 4), pg_temp.id('c', 1), 'CREDIT', 100, 73); UPDATE payout SET state = 'POSTED' WHERE payout_id = pg_temp.id('b', 4); SET CONSTRAINTS ALL IMMEDIATE$q$), '0'),
+  -- What broke the rule before may be made whole, and not half.
+  ('old3 posted',    pg_temp.try($q$UPDATE payout SET state = 'POSTED' WHERE idempotency_key = 'old3'; INSERT INTO ledger_entry (entry_id, payout_id, account_id, direction, amount_minor, fence) VALUES (gen_random_uuid(), pg_temp.id('b', 13), pg_temp.id('c', 1), 'CREDIT', 100, 2100); SET CONSTRAINTS ALL IMMEDIATE$q$), '0'),
+  ('old4 completed', pg_temp.try($q$INSERT INTO ledger_entry (entry_id, payout_id, account_id, direction, amount_minor, fence) VALUES (gen_random_uuid(), pg_temp.id('b', 14), pg_temp.id('c', 1), 'CREDIT', 100, 2100); SET CONSTRAINTS ALL IMMEDIATE$q$), '0')
+) v (what, got, want) WHERE got IS DISTINCT FROM want;
+SELECT count(*) FROM ledger_entry WHERE fence = 2100 HAVING count(*) <> 2;

@@ -2,14 +2,14 @@ package paystore
 
 import (
 	"context"
-	_ "embed" // lowest_open_claim.sql
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dlockctl/dlockctl/internal/pgtx"
 )
 
-//go:embed queries/lowest_open_claim.sql
-var lowestOpenClaimQuery string
+var lowestOpenClaimQuery = pgtx.Statement(queryFiles, "lowest_open_claim")
 
 // Querier is what the readers of this package need: a connection, a pool or a
 // transaction on paydb.

@@ -37,11 +37,14 @@
 //	answer                     meaning                              reaction
 //	0 rows                     the token came too late, the state   read again and classify (K-4.3);
 //	                           moved on, funds do not suffice       never a fresh token
+//	23514, payout_rail_guard   the rail's evidence says otherwise   *EvidenceError: ask the rail (K-5.3)
 //	23514, constraint = guard  an impossible request                a fault in the program: report it
 //	42501, constraint = guard  evidence would be changed            a fault in the program: report it
 //	55000, pay_gate            paydb was restored, or closed        refuse, show the hint (K-7.9)
 //	55000, fence_floor_…       not READ COMMITTED                   a fault in the program: report it
 //	23505, …attempt_uidx       the attempt exists                   answer with it, forward nothing (K-5.3)
-//	COMMIT's answer lost       it may have happened                 unknown, never failed: repeat the
-//	                                                                same token, and read
+//	22003                      a balance beyond 64 bits             ErrOverflow (K-5.4)
+//	55P03                      another transaction holds the rows   *BlockedError, with its processes
+//	COMMIT's answer lost       it may have happened                 *UnknownOutcomeError, never failed:
+//	                                                                repeat with the same token
 package paystore

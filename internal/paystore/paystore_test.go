@@ -77,6 +77,22 @@ func sorted(moves map[move]bool) []string {
 	return lines
 }
 
+// evidence is what a payout needs on record to leave the rail for the state.
+func evidence(to paystore.State) string {
+	if to == paystore.RailAmbiguous {
+		return `INSERT INTO rail_submission (submission_id, payout_id, idempotency_key, presented_token, outcome, resolved_at)
+			SELECT gen_random_uuid(), payout_id, 'k', 5, 'TIMEOUT', now() FROM payout WHERE idempotency_key = 'k'`
+	}
+	verdict, needed := map[paystore.State]paystore.Verdict{
+		paystore.RailAcked: paystore.VerdictPaid, paystore.Failed: paystore.VerdictNotFound, paystore.Abandoned: paystore.VerdictUndetermined,
+	}[to]
+	if !needed {
+		return "SELECT"
+	}
+	return fmt.Sprintf(`INSERT INTO payout_resolution (payout_id, source, verdict, evidence, operator, reason)
+		SELECT payout_id, 'rail', '%s', '{"a": 1}', 'o', 'r' FROM payout WHERE idempotency_key = 'k'`, verdict)
+}
+
 // allowed puts a payout into the state and tries the move, then undoes both.
 func allowed(t *testing.T, conn *pgx.Conn, m move) bool {
 	t.Helper()
@@ -96,8 +112,9 @@ func allowed(t *testing.T, conn *pgx.Conn, m move) bool {
 		SELECT gen_random_uuid(), account_id, 1, currency, 'k', '%[1]s',
 		       CASE WHEN '%[1]s' <> 'PENDING' THEN 'w' END, CASE WHEN '%[1]s' <> 'PENDING' THEN 5 END
 		  FROM account LIMIT 1;
+		%[2]s;
 		SET LOCAL session_replication_role = origin`
-	if _, err := tx.Conn().PgConn().Exec(t.Context(), fmt.Sprintf(put, m.From)).ReadAll(); err != nil {
+	if _, err := tx.Conn().PgConn().Exec(t.Context(), fmt.Sprintf(put, m.From, evidence(m.To))).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	set := map[paystore.ClaimChange]string{

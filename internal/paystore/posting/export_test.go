@@ -1,0 +1,47 @@
+package posting
+
+import (
+	"io/fs"
+	"strings"
+)
+
+// Queries returns every statement of the package by name, as it is sent.
+func Queries() map[string]string {
+	return map[string]string{
+		"debit": debitQuery, "debit_unfenced": debitUnfencedQuery, "leg": legQuery, "leg_unfenced": legUnfencedQuery,
+		"post": postQuery, "post_unfenced": postUnfencedQuery, "credit": creditQuery, "lock_payout": lockPayoutQuery, "legs": legsQuery,
+		"create": createQuery, "find_payout": findPayoutQuery, "claim": claimQuery, "take_over": takeOverQuery, "release": releaseQuery,
+		"submit": submitQuery, "move": moveQuery, "give_up": giveUpQuery, "record_resolution": recordResolutionQuery,
+		"standing": standingQuery, "open_on_account": openOnAccountQuery,
+		"lock_account": lockAccountQuery, "raise_fence": raiseFenceQuery, "record_raise": recordRaiseQuery,
+	}
+}
+
+// QueryFiles returns the text of each file in queries/ by name.
+func QueryFiles() (map[string]string, error) {
+	files := make(map[string]string)
+	names, err := fs.Glob(queryFiles, "queries/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := queryFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files[strings.TrimSuffix(strings.TrimPrefix(name, "queries/"), ".sql")] = string(text)
+	}
+	return files, nil
+}
+
+// Mutant is the store with another (a) or (b); an empty one is its own.
+func (s *Store) Mutant(debit, leg string) *Store {
+	m := *s
+	if debit != "" {
+		m.write.debit = debit
+	}
+	if leg != "" {
+		m.write.leg = leg
+	}
+	return &m
+}

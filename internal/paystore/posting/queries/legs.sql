@@ -1,0 +1,1 @@
+SELECT direction, entry_id::text, account_id::text FROM ledger_entry WHERE payout_id = :payout_id;

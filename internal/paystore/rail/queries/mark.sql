@@ -1,0 +1,9 @@
+-- C1 1.6 (d), to the letter. One row: the token stands in the mark. None: the
+-- mark or the floor is at or above it.
+INSERT INTO rail_high_water (account_id, highest_token, updated_at)
+VALUES (:account_id, :token, now())
+ON CONFLICT (account_id) DO UPDATE
+   SET highest_token = EXCLUDED.highest_token,
+       updated_at    = now()
+ WHERE rail_high_water.highest_token < EXCLUDED.highest_token
+RETURNING highest_token;

@@ -1,0 +1,6 @@
+-- What the rail is asked to pay, from the payout row alone (K-4.10), and whether
+-- the token ever claimed it (K-5.2).
+SELECT p.payout_id, p.account_id, p.amount_minor, p.currency, p.idempotency_key, p.state, coalesce(p.claim_token, 0),
+       EXISTS (SELECT FROM payout_claim c WHERE c.payout_id = p.payout_id AND c.claim_token = :token)
+  FROM payout p
+ WHERE p.payout_id = :payout_id;

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlockctl/dlockctl/internal/cli/account"
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/cli/audit"
 	"github.com/dlockctl/dlockctl/internal/cli/completion"
@@ -22,6 +23,8 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/doctor"
 	"github.com/dlockctl/dlockctl/internal/cli/lock"
 	"github.com/dlockctl/dlockctl/internal/cli/migrate"
+	"github.com/dlockctl/dlockctl/internal/cli/payout"
+	reconcilecmd "github.com/dlockctl/dlockctl/internal/cli/reconcile"
 	"github.com/dlockctl/dlockctl/internal/cli/session"
 	"github.com/dlockctl/dlockctl/internal/cli/token"
 	"github.com/dlockctl/dlockctl/internal/cli/version"
@@ -69,6 +72,9 @@ func branches() []branch {
 		{"lock", []string{"session"}, one(session.New)},
 		{"lock", []string{"audit"}, one(audit.New)},
 		{"lock", []string{"token"}, one(token.New)},
+		{"money", []string{"payout"}, one(payout.New)},
+		{"money", []string{"account"}, one(account.New)},
+		{"money", []string{"reconcile"}, one(reconcilecmd.New)},
 		{"database", []string{"migrate"}, one(migrate.New)},
 		{"database", []string{"doctor"}, one(doctor.New)},
 		{"database", []string{"dev"}, one(dev.New)},
@@ -120,6 +126,7 @@ func newRoot(a *app.App, of []branch) *cobra.Command {
 	completion.Flags(root)
 	for _, group := range []cobra.Group{
 		{ID: "lock", Title: "Locks:"},
+		{ID: "money", Title: "Money:"},
 		{ID: "database", Title: "Databases:"},
 		{ID: "other", Title: "Other:"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,9 @@ type Settings struct {
 
 	Lock Database `mapstructure:"lock"`
 	Pay  Database `mapstructure:"pay"`
+	// Rail is paydb once more, under the login that may write the rail's marks and
+	// attempts (K-4.6); without one it is Pay.
+	Rail Database `mapstructure:"rail"`
 	// Operator is who acts, in audit rows; empty means user@host.
 	Operator string `mapstructure:"operator"`
 	// Session is the caller's own session, a secret (K-2.12); empty for none.
@@ -59,6 +63,12 @@ type Settings struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 	// AllowSameInstance lets locks and money stand on one instance (K-6.1).
 	AllowSameInstance bool `mapstructure:"allow_same_instance"`
+	// NoPayments says that this deployment has no paydb, so that none is missing
+	// as evidence (K-7.6).
+	NoPayments bool `mapstructure:"no_payments"`
+	// MarkDir is the folder of the outside mark, the same for all who grant
+	// (K-7.6); empty for none.
+	MarkDir string `mapstructure:"mark_dir"`
 	// StateDir is where the embedded instances live; empty means the user's
 	// state folder.
 	StateDir string `mapstructure:"state_dir"`
@@ -158,10 +168,17 @@ func (c *Config) validate() error {
 			return c.refuse("environment", "%w", err)
 		}
 	}
+	if c.NoPayments && (c.Pay.Configured() || c.Embedded()) {
+		return c.refuse("no_payments", "no_payments is set, and there is a paydb; take one of the two out")
+	}
+	// Below the folder of whoever calls, a mark would be missing that stands elsewhere.
+	if c.MarkDir != "" && !filepath.IsAbs(c.MarkDir) {
+		return c.refuse("mark_dir", "mark_dir %q is relative; give the whole path, for all who grant must find the same mark", c.MarkDir)
+	}
 	for _, db := range []struct {
 		name string
 		Database
-	}{{"lock", c.Lock}, {"pay", c.Pay}} {
+	}{{"lock", c.Lock}, {"pay", c.Pay}, {"rail", c.Rail}} {
 		if IsDSN(db.DSNFile) {
 			// The value is not shown: it may hold a password, and an argument
 			// shows in ps anyway.

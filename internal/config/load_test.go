@@ -48,11 +48,14 @@ func TestPrecedence(t *testing.T) {
 		{"color", "color", "DLOCKCTL_COLOR", [5]string{"auto", "always", "never", "always", "never"}, func(c *config.Config) string { return c.Color }},
 		{"timeout", "timeout", "DLOCKCTL_TIMEOUT", [5]string{"30s", "1s", "2s", "3s", "4s"}, func(c *config.Config) string { return c.Timeout.String() }},
 		{"allow_same_instance", "allow-same-instance", "DLOCKCTL_ALLOW_SAME_INSTANCE", [5]string{"false", "true", "false", "true", "false"}, func(c *config.Config) string { return fmt.Sprint(c.AllowSameInstance) }},
+		{"mark_dir", "mark-dir", "DLOCKCTL_MARK_DIR", [5]string{"", "/m/file", "/m/profile", "/m/env", "/m/flag"}, func(c *config.Config) string { return c.MarkDir }},
 		{"state_dir", "state-dir", "DLOCKCTL_STATE_DIR", [5]string{"", "/s/file", "/s/profile", "/s/env", "/s/flag"}, func(c *config.Config) string { return c.StateDir }},
 		{"pg_bin", "pg-bin", "DLOCKCTL_PG_BIN", [5]string{"", "/b/file", "/b/profile", "/b/env", "/b/flag"}, func(c *config.Config) string { return c.PGBin }},
 		{"seed", "", "DLOCKCTL_SEED", [5]string{"false", "true", "false", "true", ""}, func(c *config.Config) string { return fmt.Sprint(c.Seed) }},
 		{"lock.dsn", "", "DLOCKCTL_LOCK_DSN", [5]string{"", "host=file", "host=profile", "host=env", ""}, func(c *config.Config) string { return c.Lock.DSN.Reveal() }},
 		{"pay.dsn", "", "DLOCKCTL_PAY_DSN", [5]string{"", "host=file", "host=profile", "host=env", ""}, func(c *config.Config) string { return c.Pay.DSN.Reveal() }},
+		{"rail.dsn", "", "DLOCKCTL_RAIL_DSN", [5]string{"", "host=file", "host=profile", "host=env", ""}, func(c *config.Config) string { return c.Rail.DSN.Reveal() }},
+		{"rail.dsn_file", "rail-dsn-file", "DLOCKCTL_RAIL_DSN_FILE", [5]string{"", "/r/file", "/r/profile", "/r/env", "/r/flag"}, func(c *config.Config) string { return c.Rail.DSNFile }},
 		{"lock.dsn_file", "lock-dsn-file", "DLOCKCTL_LOCK_DSN_FILE", [5]string{"", "/l/file", "/l/profile", "/l/env", "/l/flag"}, func(c *config.Config) string { return c.Lock.DSNFile }},
 		{"pay.dsn_file", "pay-dsn-file", "DLOCKCTL_PAY_DSN_FILE", [5]string{"", "/p/file", "/p/profile", "/p/env", "/p/flag"}, func(c *config.Config) string { return c.Pay.DSNFile }},
 	}
@@ -185,6 +188,10 @@ func TestRefusals(t *testing.T) {
 		{"timeout without a unit in the file", "timeout: 30", nil, nil, []string{"timeout 30ns is too short", "30s", "config.yaml"}},
 		{"timeout without a unit", "", map[string]string{"DLOCKCTL_TIMEOUT": "30"}, nil, []string{"timeout", "DLOCKCTL_TIMEOUT"}},
 		{"negative timeout", "", nil, map[string]string{"timeout": "-1s"}, []string{"timeout -1s is too short", "--timeout"}},
+		{"a mark below whoever calls", "", map[string]string{"DLOCKCTL_MARK_DIR": "marks"}, nil, []string{`mark_dir "marks" is relative`, "DLOCKCTL_MARK_DIR"}},
+		{"no payments, and a paydb", "no_payments: true\npay: {dsn_file: /p}", nil, nil, []string{"there is a paydb", "config.yaml"}},
+		{"no payments, and the embedded paydb", "no_payments: true", nil, nil, []string{"there is a paydb"}},
+		{"no payments by a variable", "", map[string]string{"DLOCKCTL_NO_PAYMENTS": "true"}, nil, []string{"DLOCKCTL_NO_PAYMENTS is not read"}},
 		{"no boolean", "", map[string]string{"DLOCKCTL_SEED": "perhaps"}, nil, []string{"seed", "DLOCKCTL_SEED"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

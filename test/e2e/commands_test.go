@@ -27,7 +27,7 @@ import (
 //	setjson VARIABLE FIELD        keeps the field in an environment variable
 //	[!] sql lock|pay STATEMENT    runs it as superuser; rows go to stdout as psql -At prints them, an error to stderr
 //	lapse KEY|SESSION             waits, by lockdb's clock, until the lease is over
-//	login ROLE                    goes on as another of pgtest's logins
+//	login [lock|pay|rail] ROLE    goes on as another of pgtest's logins; without a database in both, rail being paydb's
 //	emptydb                       goes on with two empty databases
 //	statedir                      goes on with the embedded default, in a folder of the script's own
 //
@@ -42,7 +42,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"problem":  {"problem [-data] CODE", runProblem, func(n int) bool { return n == 1 || n == 2 }},
 		"setjson":  {"setjson VARIABLE FIELD", runSetJSON, func(n int) bool { return n == 2 }},
 		"lapse":    {"lapse KEY|SESSION", runLapse, func(n int) bool { return n == 1 }},
-		"login":    {"login ROLE", runLogin, func(n int) bool { return n == 1 }},
+		"login":    {"login [lock|pay|rail] ROLE", runLogin, func(n int) bool { return n == 1 || n == 2 }},
 		"emptydb":  {"emptydb", runEmptyDB, func(n int) bool { return n == 0 }},
 		"statedir": {"statedir", runStateDir, func(n int) bool { return n == 0 }},
 	}
@@ -173,8 +173,18 @@ func runLapse(ts *testscript.TestScript, s *stage, args []string) {
 }
 
 func runLogin(ts *testscript.TestScript, s *stage, args []string) {
-	ts.Setenv("DLOCKCTL_LOCK_DSN", s.dbs.Lock.DSN(args[0]))
-	ts.Setenv("DLOCKCTL_PAY_DSN", s.dbs.Pay.DSN(args[0]))
+	role := args[len(args)-1]
+	dsns := map[string]string{"lock": s.dbs.Lock.DSN(role), "pay": s.dbs.Pay.DSN(role), "rail": s.dbs.Pay.DSN(role)}
+	names := []string{"lock", "pay"}
+	if len(args) == 2 {
+		names = args[:1]
+	}
+	for _, name := range names {
+		if dsns[name] == "" {
+			ts.Fatalf("there is no database %q; lock, pay or rail", name)
+		}
+		ts.Setenv("DLOCKCTL_"+strings.ToUpper(name)+"_DSN", dsns[name])
+	}
 }
 
 func runEmptyDB(ts *testscript.TestScript, s *stage, _ []string) {

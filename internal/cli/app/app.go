@@ -23,6 +23,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -37,12 +38,15 @@ type App struct {
 	args  []string
 	flags *pflag.FlagSet
 
-	config   *config.Config
-	deadline *deadline
-	store    lockstore.Store
-	purpose  postgres.Purpose
-	warned   sync.Once
-	badged   sync.Once
+	config     *config.Config
+	deadline   *deadline
+	store      lockstore.Store
+	purpose    postgres.Purpose
+	pay        *paystore.DB
+	payPurpose paystore.Purpose
+	rail       *paystore.DB
+	warned     sync.Once
+	badged     sync.Once
 }
 
 // New returns the app for one run with these arguments.
@@ -68,6 +72,11 @@ func openPostgres(ctx context.Context, opts postgres.Options) (lockstore.Store, 
 func (a *App) Close() {
 	if a.store != nil {
 		a.store.Close()
+	}
+	for _, db := range []*paystore.DB{a.pay, a.rail} {
+		if db != nil {
+			db.Close()
+		}
 	}
 }
 
@@ -131,18 +140,27 @@ func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstor
 	if purpose >= postgres.Changing {
 		a.Badge()
 	}
-	if cfg.AllowSameInstance {
-		a.warned.Do(func() {
-			a.Warn("allow_same_instance is set: locks and money may share one PostgreSQL instance, and one failure takes both")
-		})
-	}
+	a.warnSameInstance(cfg)
 	store, err := a.open(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	a.Close()
+	if a.store != nil {
+		a.store.Close()
+	}
 	a.store, a.purpose = store, purpose
 	return store, nil
+}
+
+// warnSameInstance says, once per command, that the laptop's override is in force
+// (K-6.1).
+func (a *App) warnSameInstance(cfg *config.Config) {
+	if !cfg.AllowSameInstance {
+		return
+	}
+	a.warned.Do(func() {
+		a.Warn("allow_same_instance is set: locks and money may share one PostgreSQL instance, and one failure takes both")
+	})
 }
 
 // LockConfig returns how to reach lockdb.
@@ -153,6 +171,18 @@ func (a *App) LockConfig() (*pgx.ConnConfig, error) {
 // PayConfig returns how to reach paydb.
 func (a *App) PayConfig() (*pgx.ConnConfig, error) {
 	return a.connConfig("pay", func(c *config.Config) config.Database { return c.Pay }, (*devenv.Env).PayDSN)
+}
+
+// RailConfig returns how to reach paydb as the one who writes the rail's marks.
+func (a *App) RailConfig() (*pgx.ConnConfig, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	if !cfg.Rail.Configured() {
+		return a.PayConfig()
+	}
+	return a.connConfig("rail", func(c *config.Config) config.Database { return c.Rail }, nil)
 }
 
 func (a *App) connConfig(name string, pick func(*config.Config) config.Database, embedded func(*devenv.Env) (string, error)) (*pgx.ConnConfig, error) {
@@ -227,7 +257,7 @@ func noDatabase(name string) *Failure {
 }
 
 func (a *App) dsnOrigin(cfg *config.Config, name string) config.Origin {
-	if pick := map[string]config.Database{"lock": cfg.Lock, "pay": cfg.Pay}[name]; pick.DSN != "" {
+	if pick := map[string]config.Database{"lock": cfg.Lock, "pay": cfg.Pay, "rail": cfg.Rail}[name]; pick.DSN != "" {
 		return cfg.Origin(name + ".dsn")
 	}
 	return cfg.Origin(name + ".dsn_file")

@@ -19,6 +19,7 @@ func (a *App) GlobalFlags(flags *pflag.FlagSet) {
 	flags.String("config", "", "configuration `FILE` (default $XDG_CONFIG_HOME/dlockctl/config.yaml)")
 	flags.String("lock-dsn-file", "", "`FILE` that holds lockdb's connection string")
 	flags.String("pay-dsn-file", "", "`FILE` that holds paydb's connection string")
+	flags.String("rail-dsn-file", "", "`FILE` that holds paydb's connection string as payapp_rail (default: the one of paydb)")
 	flags.String("environment", "", "`NAME` that both databases must be marked as before anything is changed")
 	flags.Duration("timeout", 0, "deadline of the whole command (default 30s)")
 	flags.String("color", "auto", "colour `WHEN`: auto|always|never")
@@ -31,7 +32,7 @@ func (a *App) GlobalFlags(flags *pflag.FlagSet) {
 // printed to be run needs them as well.
 func (a *App) Connection() []string {
 	var given []string
-	for _, name := range []string{"profile", "config", "lock-dsn-file", "pay-dsn-file", "state-dir", "environment"} {
+	for _, name := range []string{"profile", "config", "lock-dsn-file", "pay-dsn-file", "rail-dsn-file", "state-dir", "environment"} {
 		if value, set := a.flag(name); set {
 			given = append(given, "--"+name, value)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -46,7 +47,7 @@ type rule struct {
 // databases are the embedded ones.
 func rules(embedded bool) []rule {
 	unreachableHint := unreachableHint(embedded)
-	return slices.Concat(stopRules(), lockRules(unreachableHint), migrationRules(), []rule{
+	return slices.Concat(stopRules(), lockRules(unreachableHint), payRules(unreachableHint), migrationRules(), []rule{
 		typed("VersionError", Refused, "server_too_old", func(*instance.VersionError) (string, any) {
 			return "upgrade the server, or give the address of a newer one", nil
 		}),
@@ -81,6 +82,9 @@ func stopRules() []rule {
 	return []rule{
 		typed("UnknownOutcomeError", Unknown, "outcome_unknown", func(*lockstore.UnknownOutcomeError) (string, any) {
 			return "it may have been done: look with dlockctl lock show before going on; repeating a release is always safe", nil
+		}),
+		typed("UnknownOutcomeError", Unknown, "outcome_unknown", func(*paystore.UnknownOutcomeError) (string, any) {
+			return "it may have been done: look with dlockctl payout show; repeating it with the same token is safe", nil
 		}),
 		typed("UnknownOutcomeError", Unknown, "outcome_unknown", func(e *flyway.UnknownOutcomeError) (string, any) { return e.Hint(), e }),
 		// What a migration left half done matters more than who stopped it.

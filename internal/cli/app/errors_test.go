@@ -25,6 +25,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -61,6 +62,25 @@ func samples() []sample {
 		{"SchemaError", &lockstore.SchemaError{Have: 1, Min: 2, Max: 3}, app.Refused, "schema_version"},
 		{"SchemaError", &lockstore.SchemaError{Have: 4, Min: 2, Max: 3}, app.Refused, "schema_version"},
 		{"SchemaError", &lockstore.SchemaError{IsPaydb: true, Min: 2, Max: 3}, app.Refused, "wrong_database"},
+		{"UnknownOutcomeError", &paystore.UnknownOutcomeError{Doing: "post payout", Err: errors.New("cut")}, app.Unknown, "outcome_unknown"},
+		{"FencedError", &paystore.FencedError{Resource: paystore.ResourceAccount, Presented: 7, Stored: 9}, app.Lost, "fenced_out"},
+		{"RejectedError", &paystore.RejectedError{Reason: paystore.ReasonInsufficientFunds}, app.Refused, "rejected"},
+		{"StateError", &paystore.StateError{Have: paystore.Posted, Want: []paystore.State{paystore.Claimed}}, app.Refused, "wrong_state"},
+		{"EvidenceError", &paystore.EvidenceError{Message: "in flight", Hint: "wait"}, app.Refused, "evidence"},
+		{"ConflictError", &paystore.ConflictError{IdempotencyKey: "k", Field: "amount", Have: "1", Given: "2"}, app.Refused, "idempotency_conflict"},
+		{"ClaimedError", &paystore.ClaimedError{By: "w", Token: 7}, app.Held, "claimed"},
+		{"GateClosedError", &paystore.GateClosedError{Message: "restored", Hint: "plan"}, app.Refused, "pay_gate_closed"},
+		{"BlockedError", &paystore.BlockedError{PIDs: []int32{1}}, app.Held, "blocked"},
+		{"ErrOverflow", paystore.ErrOverflow, app.Refused, "overflow"},
+		{"ErrNotClearable", paystore.ErrNotClearable, app.Refused, "not_clearable"},
+		{"ErrNotPrimary", paystore.ErrNotPrimary, app.Refused, "not_primary"},
+		{"ErrSameInstance", paystore.ErrSameInstance, app.Refused, "same_instance"},
+		{"UnsafeError", &paystore.UnsafeError{Clause: "K-4.10", Problem: "no trigger", Fix: "enable it"}, app.Refused, "unsafe_database"},
+		{"SchemaError", &paystore.SchemaError{Have: 1, Min: 2, Max: 3}, app.Refused, "schema_version"},
+		{"SchemaError", &paystore.SchemaError{IsLockdb: true, Min: 2, Max: 3}, app.Refused, "wrong_database"},
+		{"ErrNotFound", paystore.ErrNotFound, app.NotFound, "not_found"},
+		{"ErrInvalid", paystore.ErrInvalid, app.Usage, "invalid_argument"},
+		{"UnreachableError", &paystore.UnreachableError{Doing: "connect", Err: errors.New("refused")}, app.Unreachable, "unreachable"},
 		{"HistoryError", &flyway.HistoryError{Table: "t", Findings: []flyway.Finding{{Message: "edited", Hint: "put it back"}}}, app.History, "history"},
 		{"LockError", &flyway.LockError{Err: context.DeadlineExceeded}, app.Held, "migration_locked"},
 		{"MigrationError", &flyway.MigrationError{Script: "V1__x.sql", Err: &pgconn.PgError{Code: "42601"}}, app.Unexpected, "migration_failed"},
@@ -112,7 +132,7 @@ func TestErrorTable(t *testing.T) {
 func TestEveryExportedErrorHasARow(t *testing.T) {
 	t.Parallel()
 	rows := app.RuleNames()
-	for _, dir := range []string{"../../lockstore", "../../flyway", "../../config", "../../devenv", "../../devenv/cluster", "../../instance"} {
+	for _, dir := range []string{"../../lockstore", "../../paystore", "../../flyway", "../../config", "../../devenv", "../../devenv/cluster", "../../instance"} {
 		names := exportedErrors(t, dir)
 		if dir == "../../lockstore" && len(names) < 12 {
 			t.Errorf("only %v found in %s: the search is broken", names, dir)

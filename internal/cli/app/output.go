@@ -30,6 +30,13 @@ func (a *App) Print(v ui.View) error {
 // Format is the output format in force.
 func (a *App) Format() ui.Format { return a.bestPrinter().Format }
 
+// ForPeople tells that the result is laid out to be read, and may be followed by
+// more of it.
+func (a *App) ForPeople() bool {
+	format := a.Format()
+	return format == ui.Table || format == ui.Wide
+}
+
 // bestPrinter is the printer as far as it can be known: before the command's
 // flags are taken in, and where the configuration cannot be read, which are
 // errors of their own, the arguments and the environment still say how that

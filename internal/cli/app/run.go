@@ -12,6 +12,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -115,12 +116,14 @@ func stopped(ctx context.Context, err error) error {
 	}
 	var unknown *lockstore.UnknownOutcomeError
 	var unsettled *flyway.UnknownOutcomeError
+	var unposted *paystore.UnknownOutcomeError
 	var migration *flyway.MigrationError
 	var unreachable *lockstore.UnreachableError
+	var unreachablePay *paystore.UnreachableError
 	switch {
-	case errors.As(err, &unknown), errors.As(err, &unsettled), errors.As(err, &migration) && migration.Dirty:
+	case errors.As(err, &unknown), errors.As(err, &unsettled), errors.As(err, &unposted), errors.As(err, &migration) && migration.Dirty:
 		return fmt.Errorf("%w: %w", cause, err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &unreachable):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &unreachable), errors.As(err, &unreachablePay):
 		return &stoppedError{cause, err}
 	}
 	return err

@@ -35,8 +35,9 @@ func newRevokeCmd(a *app.App) *cobra.Command {
 			"10 revoked, and not every fence is raised.\n\n" +
 			"The holder is not stopped by this: its writes are refused from the moment a higher token\n" +
 			"reaches the resource, and as long as its session lives it may acquire again. --end-session ends\n" +
-			"the session too, with all its locks. --fence-account draws a token above the holder's, to which\n" +
-			"the account's fence is to be raised.\n\n" +
+			"the session too, with all its locks. --fence-account draws a token above the holder's and raises\n" +
+			"the account's fence and the rail's mark to it, so that the holder is refused at once; the mark\n" +
+			"wants the login of payapp_rail (--rail-dsn-file). A rerun finishes what is pending.\n\n" +
 			"In bulk, without KEY: --owner, --session and --prefix select together. All of them go in one\n" +
 			"transaction or none; without a terminal it needs --yes and --expect-count N.",
 		Example: "  dlockctl revoke account:42 --reason 'holder hangs, ticket 7' --dry-run\n" +
@@ -55,7 +56,7 @@ func newRevokeCmd(a *app.App) *cobra.Command {
 	flags.Var(&opts.token, "token", "revoke only this grant")
 	flags.BoolVar(&opts.anyToken, "any-token", false, "revoke whichever grant stands")
 	flags.BoolVar(&opts.endSession, "end-session", false, "end the holder's session too, with all its locks")
-	flags.StringArrayVar(&opts.fenceAccounts, "fence-account", nil, "also draw a fence for this account_id of paydb (repeatable)")
+	flags.StringArrayVar(&opts.fenceAccounts, "fence-account", nil, "also raise the fence of this account_id of paydb above the holder (repeatable)")
 	flags.String("operator", "", "who you are (default user@host)") // read through the configuration
 	flags.BoolVarP(&opts.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "show what would be revoked, change nothing")
@@ -98,14 +99,17 @@ func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := knownAccounts(ctx, a, opts.fenceAccounts); err != nil {
+		return err
+	}
 	entry, err := store.Show(ctx, opts.key)
 	switch {
 	case errors.Is(err, lockstore.ErrNotFound):
-		return finish(a, opts, lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: opts.key, Presented: opts.token.Token})
+		return finish(ctx, a, opts, lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: opts.key, Presented: opts.token.Token})
 	case err != nil:
 		return err
 	case opts.token.Token != 0 && opts.token.Token != entry.Token:
-		return finish(a, opts, lockstore.LockOutcome{
+		return finish(ctx, a, opts, lockstore.LockOutcome{
 			Outcome: lockstore.TokenMoved, Key: opts.key, Owner: entry.Owner, Token: entry.Token, Presented: opts.token.Token,
 		})
 	}
@@ -125,7 +129,7 @@ func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
 	if err != nil {
 		return err
 	}
-	return finish(a, opts, outcome)
+	return finish(ctx, a, opts, outcome)
 }
 
 // openToRevoke opens the store for reading when nothing will be changed, and
@@ -179,7 +183,7 @@ func ask(ctx context.Context, a *app.App, opts revokeOptions, entry lockstore.En
 		}
 	}
 	for _, account := range opts.fenceAccounts {
-		a.Note("a fence is drawn for account %s", account)
+		a.Note("account %s is fenced: every token up to now is refused there", account)
 	}
 	a.Note("operator %q, reason %q", opts.operator, opts.reason)
 	return a.Confirm(ctx, "Revoke it?", "--yes --token N, or --yes --any-token")

@@ -1,8 +1,8 @@
 package lock
 
 import (
+	"context"
 	"fmt"
-	"strings"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
@@ -61,14 +61,9 @@ type outcomeView struct {
 	Fence    lockstore.Token `json:"fence,omitempty"`
 	FenceStr string          `json:"fence_str,omitempty"`
 	Fences   []fenceView     `json:"fences,omitempty"`
+	// Resumed tells that an earlier revoke drew the fence, and this one finished it.
+	Resumed bool `json:"resumed,omitempty"`
 }
-
-type fenceView struct {
-	Account string `json:"account_id"`
-	State   string `json:"state"`
-}
-
-const fencePending = "pending"
 
 func viewOutcome(opts revokeOptions, o lockstore.LockOutcome) outcomeView {
 	v := outcomeView{
@@ -86,23 +81,34 @@ func viewOutcome(opts revokeOptions, o lockstore.LockOutcome) outcomeView {
 	}
 	if o.Fence != 0 {
 		v.FenceStr = o.Fence.String()
-		for _, account := range opts.fenceAccounts {
-			v.Fences = append(v.Fences, fenceView{account, fencePending})
-		}
 	}
 	return v
 }
 
 // finish prints the outcome, and makes all but REVOKED an error with its exit
 // code.
-func finish(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome) error {
+func finish(ctx context.Context, a *app.App, opts revokeOptions, outcome lockstore.LockOutcome) error {
+	resumed := false
+	if outcome.Outcome != lockstore.Revoked {
+		earlier, found, err := drawnBefore(ctx, a, opts)
+		if err != nil {
+			return err
+		}
+		if found {
+			outcome, resumed = earlier, true
+		}
+	}
 	view := viewOutcome(opts, outcome)
+	view.Resumed = resumed
+	if outcome.Fence != 0 {
+		view.Fences = raise(ctx, a, opts, outcome.Fence)
+	}
 	if err := a.Print(ui.View{Data: view, Columns: outcomeColumns(), Name: "outcome"}); err != nil {
 		return err
 	}
 	switch outcome.Outcome {
 	case lockstore.Revoked:
-		return revoked(a, outcome, view.Fences)
+		return revoked(a, opts, outcome, view.Fences)
 	case lockstore.NotHeld:
 		return &app.Failure{Exit: app.NotFound, Code: "not_held", Message: fmt.Sprintf("nobody holds lock %q; nothing was changed", opts.key)}
 	case lockstore.TokenMoved:
@@ -118,26 +124,16 @@ func finish(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome) error
 
 // revoked says what a revoke does not do: stop the holder's writes (K-3.2), or
 // keep it from acquiring again (K-3.5).
-func revoked(a *app.App, outcome lockstore.LockOutcome, fences []fenceView) error {
-	if len(fences) == 0 {
-		again := "; while its session lives it may acquire again"
-		if outcome.SessionEnded {
-			again = ""
-		}
-		a.Note("note: the holder's writes are refused once a token above %s reaches the resource%s", outcome.Token, again)
-		return nil
+func revoked(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome, fences []fenceView) error {
+	if len(fences) > 0 {
+		return pendingFences(a, opts, outcome, fences)
 	}
-	accounts := make([]string, len(fences))
-	for i, f := range fences {
-		accounts[i] = f.Account
+	again := "; while its session lives it may acquire again"
+	if outcome.SessionEnded {
+		again = ""
 	}
-	return &app.Failure{
-		Exit: app.Unknown, Code: "fences_pending",
-		Message: fmt.Sprintf("lock %q is revoked and fence %s is drawn, but not raised yet in paydb, for: %s", outcome.Key, outcome.Fence, strings.Join(accounts, ", ")),
-		Hint: fmt.Sprintf("until account.fence and the rail's mark of each reach %s, or a later holder writes, the old holder's writes pass; "+
-			"what is pending stands in the operator log: dlockctl audit list --kind operator -o wide", outcome.Fence),
-		Details: map[string]any{"key": outcome.Key, "fence": outcome.Fence, "fence_str": outcome.Fence.String(), "pending": fences},
-	}
+	a.Note("note: the holder's writes are refused once a token above %s reaches the resource%s", outcome.Token, again)
+	return nil
 }
 
 func planColumns() []ui.Column {
@@ -163,7 +159,7 @@ func outcomeColumns() []ui.Column {
 		{Title: "SESSION ENDED", Field: "session_ended", Optional: true},
 		{Title: "ALSO REVOKED", Field: "also_revoked", Optional: true, Count: true},
 		{Title: "FENCE", Field: "fence", Kind: ui.Number, Optional: true},
-		{Title: "FENCES PENDING", Field: "fences", Optional: true, Count: true},
+		{Title: "FENCES", Field: "fences", Optional: true, Count: true},
 		{Title: "OPERATOR", Field: "operator"},
 		{Title: "REASON", Field: "reason"},
 	}

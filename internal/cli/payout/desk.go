@@ -1,0 +1,144 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/paystore"
+	"github.com/dlockctl/dlockctl/internal/paystore/posting"
+)
+
+// deskTTL is the lease of an operator's work on a payout: some statements, after
+// every question has been asked.
+const deskTTL = time.Minute
+
+// desk is an operator's place of work: it holds the account's lock, since nothing
+// about a payout is decided without (K-5.3), and its token is the claim.
+type desk struct {
+	store    lockstore.Store
+	db       *paystore.DB
+	posting  *posting.Store
+	operator string
+	account  string
+	session  lockstore.SessionID
+	token    paystore.Token
+}
+
+// sitDown acquires the account's lock under a session of its own. The caller must
+// call leave.
+func sitDown(ctx context.Context, a *app.App, operator, account string) (*desk, error) {
+	db, err := a.Pay(ctx, paystore.Changing)
+	if err != nil {
+		return nil, err
+	}
+	store, err := a.LockStore(ctx, postgres.Granting)
+	if err != nil {
+		return nil, err
+	}
+	session, err := store.CreateSession(ctx, operator, deskTTL)
+	if err != nil {
+		return nil, err
+	}
+	d := &desk{
+		store: store, db: db, posting: posting.New(db, posting.Options{}), operator: operator, account: account, session: session.ID,
+	}
+	if err := d.enter(ctx); err != nil {
+		d.leave(ctx, a)
+		if _, held := errors.AsType[*lockstore.HeldError](err); held {
+			return nil, app.WithHint(err, "its holder may be at work on this very payout: wait, or take the lock away with dlockctl revoke "+lockKey(account))
+		}
+		return nil, err
+	}
+	return d, nil
+}
+
+// enter draws a token: the first, or by re-entry a new one, since one grant posts
+// one payout (K-4.2).
+func (d *desk) enter(ctx context.Context) error {
+	grant, err := d.store.Acquire(ctx, lockstore.AcquireParams{Key: lockKey(d.account), Owner: d.operator, Session: d.session, TTL: deskTTL})
+	if err != nil {
+		return err
+	}
+	d.token = paystore.Token(grant.Token)
+	return nil
+}
+
+// leave gives the lock back; the session's end releases it.
+func (d *desk) leave(ctx context.Context, a *app.App) {
+	ctx, cancel := app.CleanUp(ctx)
+	defer cancel()
+	if _, err := d.store.EndSession(ctx, d.session); err != nil {
+		a.Warn("the lock %s is not given back: %v", lockKey(d.account), err)
+		a.Hint(fmt.Sprintf("it lapses by itself within %s", deskTTL))
+	}
+}
+
+// finish settles and posts what else of the account the rail has acknowledged: a
+// later token on the account would leave it behind for ever (K-5.2). It returns the
+// payouts it posted. What the rail has not answered is taken over, and waits.
+func (d *desk) finish(ctx context.Context, except string) ([]string, error) {
+	open, err := d.posting.OpenOnAccount(ctx, d.account, except)
+	if err != nil {
+		return nil, err
+	}
+	var posted []string
+	for _, p := range open {
+		if p.State == paystore.Claimed {
+			continue // it has not been near the rail
+		}
+		done, err := d.settleAndPost(ctx, p.PayoutID)
+		if err != nil {
+			return posted, fmt.Errorf("finish payout %s of the same account first: %w", p.PayoutID, err)
+		}
+		if !done {
+			continue
+		}
+		posted = append(posted, p.PayoutID)
+		if err := d.enter(ctx); err != nil {
+			return posted, err
+		}
+	}
+	return posted, nil
+}
+
+// settleAndPost takes the payout over and carries it as far as what is recorded
+// leads; it tells whether that is POSTED.
+func (d *desk) settleAndPost(ctx context.Context, id string) (bool, error) {
+	p, err := d.takeOver(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if p.State != paystore.RailAcked {
+		return false, nil
+	}
+	return true, d.post(ctx, id)
+}
+
+// takeOver claims the payout and moves it to where its attempt says it is. An
+// attempt that is still on its way leaves it as it is.
+func (d *desk) takeOver(ctx context.Context, id string) (paystore.Payout, error) {
+	p, err := d.posting.Claim(ctx, id, d.operator, d.token)
+	if err != nil || p.State != paystore.RailSubmitted {
+		return p, err
+	}
+	return d.posting.Settle(ctx, id, d.token)
+}
+
+// post posts, and fails the payout where the account cannot pay any more: money is
+// out and nothing is debited, which reconcile reports as C13 (K-5.5).
+func (d *desk) post(ctx context.Context, id string) error {
+	_, err := d.posting.Post(ctx, id, d.token)
+	_, cannotPay := errors.AsType[*paystore.RejectedError](err)
+	if !cannotPay {
+		return err
+	}
+	if _, failErr := d.posting.Reject(ctx, id, d.token); failErr != nil {
+		return errors.Join(err, failErr)
+	}
+	return app.WithHint(err, "the rail has paid and the account could not: the payout is FAILED, and dlockctl reconcile reports it as C13")
+}

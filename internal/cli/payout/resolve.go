@@ -1,0 +1,196 @@
+package payout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/paystore"
+	"github.com/dlockctl/dlockctl/internal/paystore/posting"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+type resolveOptions struct {
+	verdict, evidence, reason, operator string
+	yes, dryRun, noPost                 bool
+}
+
+func newResolveCmd(a *app.App) *cobra.Command {
+	var opts resolveOptions
+	cmd := &cobra.Command{
+		Use:   "resolve ID --reason TEXT [--verdict paid|rejected|not-found --evidence TEXT]",
+		Short: "Finish a payout whose worker has gone",
+		Long: "Take the account's lock, take the payout over, and carry it on: from what its rail attempt says, or,\n" +
+			"where the rail's answer was never seen, from --verdict. The verdict is yours, so it wants evidence:\n" +
+			"what the rail said when it was asked. Verdict, evidence and reason are kept for ever.\n\n" +
+			"paid and acknowledged payouts are posted, unless --no-post, and so are other payouts of the account\n" +
+			"that the rail has acknowledged, before. It needs the rights of lockapp and payapp_resource.",
+		Example: "  dlockctl payout resolve 6f1f3f0e-8b1c-4f0e-9c55-0a4f5d1c2b3a --reason 'worker-7 died' --dry-run\n" +
+			"  dlockctl payout resolve 6f1f3f0e-8b1c-4f0e-9c55-0a4f5d1c2b3a --verdict paid --evidence 'statement 12, R-981' --reason 'asked the bank' --yes",
+		Args: app.Args("ID"),
+		RunE: a.Run(func(ctx context.Context, args []string) error { return runResolve(ctx, a, args[0], opts) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.verdict, "verdict", "", "what became of it at the rail: paid|rejected|not-found")
+	flags.StringVar(&opts.evidence, "evidence", "", "how that is known: text, or a JSON object")
+	flags.StringVar(&opts.reason, "reason", "", "why you do this; the record keeps it (required)")
+	flags.String("operator", "", "who you are (default user@host)") // read through the configuration
+	flags.BoolVar(&opts.noPost, "no-post", false, "leave it at RAIL_ACKED for an executor to post")
+	flags.BoolVarP(&opts.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&opts.dryRun, "dry-run", false, "show what would be done, change nothing")
+	app.ConfirmFlag(flags)
+	return cmd
+}
+
+// verdicts are what --verdict takes; UNDETERMINED is abandon's.
+func verdicts() map[string]paystore.Verdict {
+	return map[string]paystore.Verdict{
+		"paid": paystore.VerdictPaid, "rejected": paystore.VerdictRejected, "not-found": paystore.VerdictNotFound,
+	}
+}
+
+func runResolve(ctx context.Context, a *app.App, id string, opts resolveOptions) (err error) {
+	if opts.operator, err = a.Operator(); err != nil {
+		return err
+	}
+	if err := a.RequireReason(opts.reason); err != nil {
+		return err
+	}
+	verdict, evidence, err := opts.judgement()
+	if err != nil {
+		return err
+	}
+	p, err := look(ctx, a, id, opts.dryRun)
+	if err != nil {
+		return err
+	}
+	if err := resolvable(p, verdict); err != nil {
+		return err
+	}
+	plan := planResolve(p, verdict, opts.noPost)
+	if opts.dryRun {
+		return printPlan(a, p.Payout, plan)
+	}
+	if err := confirm(ctx, a, p.Payout, plan, opts.yes); err != nil {
+		return err
+	}
+	desk, err := sitDown(ctx, a, opts.operator, p.AccountID)
+	if err != nil {
+		return err
+	}
+	defer desk.leave(ctx, a)
+	return desk.resolve(ctx, a, p.PayoutID, verdict, evidence, opts)
+}
+
+func (d *desk) resolve(ctx context.Context, a *app.App, id string, verdict paystore.Verdict, evidence json.RawMessage, opts resolveOptions) error {
+	p, err := d.takeOver(ctx, id)
+	if err != nil {
+		return err
+	}
+	if p.State == paystore.RailAmbiguous {
+		if verdict == "" {
+			return needsVerdict(p)
+		}
+		p, err = d.posting.Resolve(ctx, posting.ResolveParams{
+			PayoutID: id, Token: d.token, Source: paystore.SourceOperator, Verdict: verdict, Evidence: evidence,
+			Operator: d.operator, Reason: opts.reason,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if p.State == paystore.RailAcked && !opts.noPost {
+		others, err := d.finish(ctx, id)
+		for _, other := range others {
+			a.Note("payout %s of the same account was acknowledged earlier, and is POSTED now", other)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := d.posting.Claim(ctx, id, d.operator, d.token); err != nil {
+			return err
+		}
+		if err := d.post(ctx, id); err != nil {
+			return err
+		}
+	}
+	return printDone(ctx, a, d.db, id, "resolve")
+}
+
+// judgement reads --verdict and --evidence, which come together or not at all.
+func (o resolveOptions) judgement() (paystore.Verdict, json.RawMessage, error) {
+	if o.verdict == "" {
+		if o.evidence != "" {
+			return "", nil, app.UsageError("add --verdict paid, rejected or not-found", "--evidence without a verdict proves nothing")
+		}
+		return "", nil, nil
+	}
+	verdict, known := verdicts()[strings.ToLower(o.verdict)]
+	if !known {
+		return "", nil, app.UsageError("give paid, rejected or not-found; what will never be known is dlockctl payout abandon",
+			"--verdict %q is none", o.verdict)
+	}
+	evidence, err := evidenceOf(o.evidence)
+	return verdict, evidence, err
+}
+
+// evidenceOf is the JSON object that is kept: the one given, or one around the text.
+func evidenceOf(text string) (json.RawMessage, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, app.UsageError("say how it is known: --evidence 'bank statement of 2026-11-29, reference R-981'", "--evidence is missing")
+	}
+	var object map[string]any
+	if json.Unmarshal([]byte(text), &object) == nil && len(object) > 0 {
+		return json.RawMessage(text), nil
+	}
+	evidence, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		return nil, fmt.Errorf("encode the evidence: %w", err)
+	}
+	return evidence, nil
+}
+
+// resolvable refuses what there is nothing to resolve about, before a lock is taken.
+func resolvable(p paystore.PayoutDetail, verdict paystore.Verdict) error {
+	atRail := []paystore.State{paystore.RailSubmitted, paystore.RailAmbiguous, paystore.RailAcked}
+	switch {
+	case !slices.Contains(atRail, p.State):
+		err := &paystore.StateError{PayoutID: p.PayoutID, Have: p.State, Want: atRail}
+		if p.State == paystore.Pending || p.State == paystore.Claimed {
+			return app.WithHint(err, "it has not been near the rail: an executor will pay it, or give it up with dlockctl payout abandon")
+		}
+		return err
+	case p.State == paystore.RailAmbiguous && verdict == "":
+		return needsVerdict(p.Payout)
+	case p.State == paystore.RailAcked && verdict != "" && verdict != paystore.VerdictPaid:
+		return app.UsageError("leave --verdict out: it will be posted", "the rail has acknowledged payout %s; a verdict against it needs evidence that the rail gives, not you", p.PayoutID)
+	}
+	return nil
+}
+
+func needsVerdict(p paystore.Payout) error {
+	return app.UsageError("ask the rail for "+p.IdempotencyKey+", then say --verdict paid, rejected or not-found with --evidence TEXT",
+		"nobody saw the rail's answer to payout %s, and it is never guessed: --verdict is missing", p.PayoutID)
+}
+
+func planResolve(p paystore.PayoutDetail, verdict paystore.Verdict, noPost bool) []string {
+	plan := []string{
+		fmt.Sprintf("acquire %s as its operator, for a token above %s", lockKey(p.AccountID), p.ClaimToken),
+		fmt.Sprintf("take the payout over from %s, as it stands: %s", ui.Visible(p.ClaimedBy), p.State),
+	}
+	if p.State == paystore.RailSubmitted {
+		plan = append(plan, "move it to where its rail attempt says it is")
+	}
+	if verdict != "" && p.State != paystore.RailAcked {
+		plan = append(plan, fmt.Sprintf("if the rail's answer was never seen, record the verdict %s with its evidence", verdict))
+	}
+	if !noPost && (verdict == "" || verdict == paystore.VerdictPaid) {
+		plan = append(plan, fmt.Sprintf("if the rail has paid, post %s minor units of %s", p.AmountMinor, p.Currency))
+	}
+	return plan
+}

@@ -1,0 +1,1 @@
+SELECT deployment_id::text, kept FROM outside_mark;

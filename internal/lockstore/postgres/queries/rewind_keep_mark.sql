@@ -1,0 +1,1 @@
+SELECT outside_mark_keep();

@@ -1,0 +1,1 @@
+SELECT point, floor_token FROM fence_floor ORDER BY point;

@@ -66,6 +66,16 @@ pooler: ## Run the lock store behind PgBouncer in transaction mode (installs it 
 	fi
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pooler -timeout 4m ./test/pooler/
 
+.PHONY: report-check
+report-check: ## Look at the reconcile report in headless Chromium (installs it on Debian as root)
+	@if ! command -v chromium >/dev/null; then \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "chromium is missing: install Debian's package chromium" >&2; exit 1; \
+	  fi; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	fi
+	go test -tags chromium -timeout 4m ./internal/reconcile/html
+
 .PHONY: clauses
 clauses: ## Print clause, test and mutation; fail for a clause without both
 	go run ./internal/tools/clauses

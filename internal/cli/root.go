@@ -21,10 +21,12 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/demo"
 	"github.com/dlockctl/dlockctl/internal/cli/dev"
 	"github.com/dlockctl/dlockctl/internal/cli/doctor"
+	"github.com/dlockctl/dlockctl/internal/cli/gate"
 	"github.com/dlockctl/dlockctl/internal/cli/lock"
 	"github.com/dlockctl/dlockctl/internal/cli/migrate"
 	"github.com/dlockctl/dlockctl/internal/cli/payout"
 	reconcilecmd "github.com/dlockctl/dlockctl/internal/cli/reconcile"
+	restorecmd "github.com/dlockctl/dlockctl/internal/cli/restore"
 	"github.com/dlockctl/dlockctl/internal/cli/session"
 	"github.com/dlockctl/dlockctl/internal/cli/token"
 	"github.com/dlockctl/dlockctl/internal/cli/version"
@@ -75,6 +77,8 @@ func branches() []branch {
 		{"money", []string{"payout"}, one(payout.New)},
 		{"money", []string{"account"}, one(account.New)},
 		{"money", []string{"reconcile"}, one(reconcilecmd.New)},
+		{"database", []string{"restore"}, one(restorecmd.New)},
+		{"database", []string{"freeze", "thaw"}, gate.Verbs},
 		{"database", []string{"migrate"}, one(migrate.New)},
 		{"database", []string{"doctor"}, one(doctor.New)},
 		{"database", []string{"dev"}, one(dev.New)},

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 )
 
 // Outcome is one thing that must be so at its point of the story.
@@ -34,6 +35,11 @@ type Event struct {
 type Cast struct {
 	// Open connects a client of its own to the lock store.
 	Open func(ctx context.Context) (lockstore.Store, error)
+	// OpenPosting and OpenRail connect to paydb as payapp_resource and payapp_rail.
+	OpenPosting, OpenRail func(ctx context.Context) (*paystore.DB, error)
+	// Owner is a connection to paydb that may SET ROLE dlock_owner: somebody who can
+	// corrupt a row.
+	Owner *pgx.Conn
 	// Lock and Pay are the observer's connections: outcomes are read through
 	// these, never through the clients.
 	Lock, Pay *pgx.Conn

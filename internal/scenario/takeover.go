@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/reconcile"
 )
 
@@ -24,7 +25,7 @@ const (
 
 // takeover is the story of two workers and one lock: the first stalls, the
 // second takes over with a higher token, the first is refused, an operator
-// revokes.
+// revokes. Then the lock protects a payout, and the same is told with money.
 type takeover struct {
 	play
 	key                string
@@ -32,6 +33,10 @@ type takeover struct {
 	sessionA, sessionB lockstore.SessionID
 	// stalled is the first worker's token, current the second's.
 	stalled, current lockstore.Token
+
+	money    money
+	currency string
+	dbs      []*paystore.DB
 }
 
 // Takeover plays the story and returns its outcomes, those that are not what
@@ -39,7 +44,7 @@ type takeover struct {
 func Takeover(ctx context.Context, cast Cast) []Outcome {
 	t := &takeover{play: play{Cast: cast}}
 	defer t.leave()
-	return t.run(ctx, t.meet, t.contend, t.stall, t.comeBack, t.revoke, t.crowd)
+	return t.run(ctx, t.meet, t.contend, t.stall, t.comeBack, t.revoke, t.crowd, t.payout, t.stalePayout, t.reconcile)
 }
 
 func (t *takeover) leave() {
@@ -47,6 +52,12 @@ func (t *takeover) leave() {
 		if store != nil {
 			store.Close()
 		}
+	}
+	if t.money.rail != nil {
+		t.money.rail.Close()
+	}
+	for _, db := range t.dbs {
+		db.Close()
 	}
 }
 
@@ -63,12 +74,12 @@ func (t *takeover) meet(ctx context.Context) error {
 	t.expect("two_instances", "K-6.1", "locks and money stand on separate instances", lock.SystemIdentifier != pay.SystemIdentifier,
 		"lockdb is system %d, paydb is system %d, PostgreSQL %s", lock.SystemIdentifier, pay.SystemIdentifier, lock.VersionText)
 
-	report, err := reconcile.BalanceDrift(ctx, t.Pay)
+	report, err := reconcile.Run(ctx, reconcile.Options{Pay: t.Pay.Config(), Scope: reconcile.Scope{Rules: []string{"balance_drift", "balance_unanchored"}}})
 	if err != nil {
 		return err
 	}
 	t.expect("accounts_balance", "K-8.1", "each account's balance is its opening plus its legs", report.Outcome == reconcile.Clean,
-		"%d accounts checked, %d breaks", report.Checked, len(report.Breaks))
+		"%d accounts checked, %d breaks", report.Coverage[0].Checked, len(report.Findings))
 
 	var account string
 	err = t.Pay.QueryRow(ctx, `SELECT account_id::text FROM account WHERE account_id NOT IN (SELECT account_id FROM clearing_account) ORDER BY account_id LIMIT 1`).Scan(&account)

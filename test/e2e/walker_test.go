@@ -53,9 +53,10 @@ func TestEveryVerbHasAScript(t *testing.T) {
 	}
 }
 
-// leaves visits the commands that hold no others.
+// leaves visits the commands that do something by themselves.
 func leaves(cmd *cobra.Command, visit func(words []string)) {
-	if !cmd.HasSubCommands() {
+	// A command with flags of its own is a verb, though it hold others.
+	if !cmd.HasSubCommands() || cmd.LocalNonPersistentFlags().HasFlags() {
 		visit(strings.Fields(cmd.CommandPath())[1:])
 	}
 	for _, child := range cmd.Commands() {

@@ -21,6 +21,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/scenario"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -37,8 +38,10 @@ func New(a *app.App) *cobra.Command {
 		Short: "Play the whole story on two databases of its own",
 		Long: "Start two PostgreSQL instances in a folder of their own, apply both schemas, and let two\n" +
 			"workers contend for a lock: the second takes over with a higher token, the first is refused,\n" +
-			"an operator revokes with a reason. Every outcome is read back from the databases; one that is\n" +
-			"not what it must be ends in exit 1. Everything is removed again, unless --keep.",
+			"an operator revokes with a reason. Then the lock protects a payout: the stale holder is refused\n" +
+			"at the rail and at the account, and reconcile names who authored a leg that was changed by hand.\n" +
+			"Every outcome is read back from the databases; one that is not what it must be ends in exit 1.\n" +
+			"Everything is removed again, unless --keep.",
 		Example: "  dlockctl demo\n  dlockctl demo -o json\n  dlockctl demo --keep",
 		Args:    app.Args(),
 		RunE:    a.RunWithin(within, func(ctx context.Context, _ []string) error { return runDemo(ctx, a, keep) }),
@@ -93,8 +96,13 @@ func runDemo(ctx context.Context, a *app.App, keep bool) (err error) {
 		return &lockstore.UnreachableError{Doing: "connect to paydb", Err: err}
 	}
 	defer closeConn(ctx, pay)
+	openPay := func(ctx context.Context) (*paystore.DB, error) {
+		return paystore.Open(ctx, paystore.Options{
+			Config: both.Pay, PeerConfig: both.Lock, Environment: config.DevEnvironment, Purpose: paystore.Changing, MaxConns: 1,
+		})
+	}
 	return tell(ctx, a, scenario.Cast{
-		Lock: lock, Pay: pay,
+		Lock: lock, Pay: pay, Owner: pay, OpenPosting: openPay, OpenRail: openPay,
 		Open: func(ctx context.Context) (lockstore.Store, error) {
 			return postgres.Open(ctx, postgres.Options{
 				Config: both.Lock, PeerConfig: both.Pay, Environment: config.DevEnvironment, Purpose: postgres.Granting, MaxConns: 1,

@@ -14,6 +14,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/demo"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/scenario"
 	"github.com/dlockctl/dlockctl/internal/ui"
@@ -26,12 +27,19 @@ func stage(t *testing.T) (scenario.Cast, pgtest.Databases) {
 	t.Helper()
 	dbs := pgtest.Migrated(t, 16)
 	return scenario.Cast{
-		Lock: dbs.Lock.Conn(t, "t_operator"), Pay: dbs.Pay.Conn(t, "t_auditor"),
+		Lock: dbs.Lock.Conn(t, "t_operator"), Pay: dbs.Pay.Conn(t, "t_auditor"), Owner: dbs.Pay.Conn(t, "t_operator"),
+		OpenPosting: openPay(t, dbs, "t_resource"), OpenRail: openPay(t, dbs, "t_rail"),
 		Open: func(ctx context.Context) (lockstore.Store, error) {
 			// Changing, so that a guard taken out is left to the story to notice.
 			return postgres.Open(ctx, postgres.Options{Config: dbs.Lock.Config(t, "t_lockapp"), Purpose: postgres.Changing, MaxConns: 1})
 		},
 	}, dbs
+}
+
+func openPay(t *testing.T, dbs pgtest.Databases, login string) func(context.Context) (*paystore.DB, error) {
+	return func(ctx context.Context) (*paystore.DB, error) {
+		return paystore.Open(ctx, paystore.Options{Config: dbs.Pay.Config(t, login), Purpose: paystore.Changing, MaxConns: 1})
+	}
 }
 
 // telling plays the story as `dlockctl demo -o json` does, and returns the exit

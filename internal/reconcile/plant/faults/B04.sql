@@ -1,0 +1,10 @@
+-- Both legs and the fence are those of the holder before, who posted after it was
+-- taken over.
+-- @paydb
+SELECT pg_temp.claimed(p3, t3 - 1, other_by) FROM scene;
+UPDATE ledger_entry l SET fence = s.t3 - 1 FROM scene s WHERE l.payout_id = s.p3;
+UPDATE account SET fence = t3 - 1 FROM scene WHERE account_id = account;
+-- @lockdb
+SELECT pg_temp.granted(t3 - 1, account, other_by, at3 - interval '2 s') FROM scene;
+-- @finding
+t3 - 1, NULL, p3, NULL

@@ -1,0 +1,5 @@
+-- Nothing was posted, and the payout does not say so: it is acknowledged since a minute.
+-- @paydb
+SELECT pg_temp.unpost(p3) FROM scene;
+UPDATE payout SET state = 'RAIL_ACKED' FROM scene WHERE payout_id = p3;
+SELECT pg_temp.touched(p3, '1 minute') FROM scene;

@@ -1,0 +1,3 @@
+-- Everything that paydb knows as paid, once.
+-- @paydb
+SELECT * FROM paid

@@ -1,0 +1,3 @@
+-- The same payments, the last one first.
+-- @paydb
+SELECT * FROM paid ORDER BY at DESC

@@ -1,0 +1,50 @@
+-- A01, A02, A04, A10, A14 by account: what an account says, against what its legs say
+-- (K-8.1, INV-03). One aggregate of the legs; the sums are numeric and cannot overflow.
+WITH legs AS (
+  SELECT l.account_id,
+         sum(l.amount_minor) FILTER (WHERE l.direction = 'CREDIT') AS credit,
+         sum(l.amount_minor) FILTER (WHERE l.direction = 'DEBIT')  AS debit,
+         max(l.fence) AS fence
+    FROM ledger_entry l
+   WHERE @accounts::uuid[] IS NULL OR l.account_id = ANY (@accounts)
+   GROUP BY l.account_id
+), balances AS (
+  SELECT account_id, a.currency::text AS currency, a.fence, a.updated_at, l.fence AS leg_fence,
+         a.account_id IS NOT NULL             AS known,
+         o.account_id IS NOT NULL             AS anchored,
+         a.balance_minor::numeric             AS balance,
+         coalesce(o.amount_minor, 0)::numeric AS opening,
+         coalesce(l.credit, 0)                AS credit,
+         coalesce(l.debit, 0)                 AS debit
+    FROM (SELECT * FROM account WHERE @accounts::uuid[] IS NULL OR account_id = ANY (@accounts)) a
+    FULL JOIN legs l USING (account_id)
+    LEFT JOIN opening_balance o USING (account_id)
+), odd AS MATERIALIZED (
+  SELECT * FROM balances
+   WHERE NOT known OR NOT anchored OR balance <> opening + credit - debit OR balance < 0
+      OR credit > 9223372036854775807 OR debit > 9223372036854775807
+)
+SELECT broken.class, odd.account_id::text, '', broken.subject, odd.currency, broken.amount::text, odd.updated_at,
+       array_remove(ARRAY[nullif(odd.fence, 0), CASE WHEN odd.leg_fence <> odd.fence THEN odd.leg_fence END], NULL), false,
+       broken.what,
+       jsonb_build_object('balance_minor', balance::text, 'opening_minor', opening::text, 'credit_minor', credit::text,
+                          'debit_minor', debit::text, 'fence', fence, 'leg_fence', leg_fence)
+  FROM odd, LATERAL (VALUES
+         ('A01', anchored AND balance <> opening + credit - debit, '', balance - opening - credit + debit,
+          format('the balance is %s and should be %s: opening %s, credits %s, debits %s', balance, opening + credit - debit, opening, credit, debit)),
+         ('A02', NOT anchored, '', balance - credit + debit,
+          format('no opening balance is recorded: the balance %s and its legs imply one of %s', balance, balance - credit + debit)),
+         ('A04', balance < 0, '', balance,
+          format('the balance is %s', balance)),
+         ('A10', credit > 9223372036854775807 OR debit > 9223372036854775807, 'sums', greatest(credit, debit),
+          format('credits of %s and debits of %s: a sum is beyond 64 bits', credit, debit))
+       ) AS broken (class, found, subject, amount, what)
+ WHERE known AND broken.found
+   AND (@currency::text[] IS NULL OR odd.currency = ANY (@currency))
+UNION ALL
+-- Of an account that does not exist the currency is not known: it is in every scope.
+SELECT 'A14', l.account_id::text, l.payout_id::text, l.entry_id::text, '', coalesce(l.amount_minor::text, ''), l.created_at,
+       array_remove(ARRAY[l.fence], NULL), false,
+       format('the %s of %s is on account %s, which does not exist', l.direction, l.amount_minor, l.account_id), NULL
+  FROM ledger_entry l
+ WHERE l.account_id IN (SELECT odd.account_id FROM odd WHERE NOT odd.known)

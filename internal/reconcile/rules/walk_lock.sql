@@ -1,0 +1,20 @@
+-- Everything that lockdb knows of a token, in the order of tokens. A grant that stood
+-- when V7 began the journal was copied into it, and those below it were not: the
+-- journal knows nothing of the tokens before the first grant that is no such copy.
+-- installed_on has no time zone: 14 hours are the widest that it can be off.
+SELECT token, kind, lock_key, owner, operator, at, copied
+  FROM (
+    SELECT fencing_token AS token, 1 AS kind, lock_key, owner_id AS owner, '' AS operator, granted_at AS at,
+           granted_at < (SELECT coalesce(min(h.installed_on) FILTER (WHERE h.version = '7'), min(h.installed_on)) FROM flyway_schema_history h) AT TIME ZONE 'UTC' + interval '14 hours'
+           AND coalesce(ended_at, 'infinity')
+               > (SELECT coalesce(min(h.installed_on) FILTER (WHERE h.version = '7'), min(h.installed_on)) FROM flyway_schema_history h) AT TIME ZONE 'UTC' - interval '14 hours' AS copied
+      FROM lock_grant
+     UNION ALL
+    SELECT prev_token, 2, lock_key, prev_owner, operator, revoked_at, false FROM lock_revocation
+     UNION ALL
+    -- A fence is nobody's grant (K-1.6).
+    SELECT token, 3, '', '', operator, logged_at, false FROM operator_log WHERE token IS NOT NULL AND action = 'fence_account'
+     UNION ALL
+    SELECT fencing_token, 4, lock_key, owner_id, '', acquired_at, false FROM lock_entry
+  ) facts
+ ORDER BY token;

@@ -1,0 +1,176 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// job is one thing that a worker does.
+type job struct {
+	name   string
+	weight int
+	do     func(ctx context.Context)
+}
+
+// scan reads everything once, with as many workers as have a connection.
+func (r *run) scan(ctx context.Context) {
+	jobs := r.jobs()
+	r.progress = startProgress(ctx, r.o.Progress, r.started, jobs)
+	defer r.progress.stop()
+	queue := make(chan job)
+	var workers sync.WaitGroup
+	// One more than paydb has connections: it reads lockdb meanwhile.
+	for range len(r.pay.all) + 1 {
+		workers.Go(func() {
+			for j := range queue {
+				r.progress.begin(j)
+				j.do(ctx)
+				r.progress.end(j, r.book.rows())
+			}
+		})
+	}
+	for _, j := range jobs {
+		queue <- j
+	}
+	close(queue)
+	workers.Wait()
+}
+
+// jobs are the families in scope, the populations that they are checked over, and
+// what a report tells beside them.
+func (r *run) jobs() []job {
+	var jobs []job
+	for _, f := range families(r.o) {
+		if !r.book.wants(f) {
+			continue
+		}
+		if r.lock == nil && f.needsLock() {
+			r.book.missClasses(cause{subject: lockDB, reason: r.book.lockReason}, f.classes...)
+			continue
+		}
+		if !r.lastSeen && len(f.aboveLast) > 0 {
+			r.book.missClasses(cause{subject: "last_token", reason: r.lastReason()}, f.aboveLast...)
+		}
+		jobs = append(jobs, job{name: f.name, weight: max(f.weight, 1), do: func(ctx context.Context) { r.read(ctx, f) }})
+	}
+	r.skipUnasked()
+	for _, p := range populations {
+		if p.database == lockDB && r.lock == nil || !r.book.needs(p.name) {
+			continue
+		}
+		jobs = append(jobs, job{name: "count " + p.name, weight: 1, do: func(ctx context.Context) { r.count(ctx, p) }})
+	}
+	return append(jobs,
+		job{name: "rights", weight: 1, do: r.rights},
+		job{name: "pipeline", weight: 1, do: r.readPipeline})
+}
+
+func (r *run) lastReason() string {
+	if r.book.lastReason != "" {
+		return r.book.lastReason
+	}
+	return r.book.lockReason
+}
+
+// skipUnasked says of the classes without a family why they have none.
+func (r *run) skipUnasked() {
+	has := map[string]bool{coverageClass: true, historyMovedClass: true}
+	for _, f := range families(r.o) {
+		for _, id := range f.classes {
+			has[id] = true
+		}
+	}
+	for id, c := range r.classes {
+		if !has[id] {
+			r.book.skip("it compares with "+string(c.Reads)+", and none was given", id)
+		}
+	}
+}
+
+// read reads one family. What it found before it failed is kept.
+func (r *run) read(ctx context.Context, f family) {
+	began := time.Now()
+	found := &sink{put: func(row Row) error { return r.book.add(f, row) }}
+	rd := r.reading()
+	if f.reread == byPayout {
+		rd.payouts = r.touched
+	}
+	err := r.lend(ctx, f, rd, found)
+	r.book.ran(f, time.Since(began), found)
+	if err != nil {
+		r.book.missClasses(r.broken(ctx, f.name, err), f.classes...)
+	}
+}
+
+// lend runs the family on free connections.
+func (r *run) lend(ctx context.Context, f family, rd reading, found *sink) error {
+	withLock := func() error {
+		if !f.needsLock() {
+			return f.run(ctx, rd, found)
+		}
+		return r.lock.with(ctx, func(tx pgx.Tx) error {
+			rd.lock = tx
+			return f.run(ctx, rd, found)
+		})
+	}
+	if f.reads == ReadsLock {
+		return withLock()
+	}
+	return r.pay.with(ctx, func(tx pgx.Tx) error {
+		rd.pay = tx
+		return withLock()
+	})
+}
+
+// broken says what kept something from being read.
+func (r *run) broken(ctx context.Context, name string, err error) cause {
+	if ctx.Err() != nil {
+		return r.cut(ctx)
+	}
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if ok && refused.Code == pgerrcode.QueryCanceled && !time.Now().Before(r.until) {
+		return cause{subject: "run", reason: "the run was cut short: " + errTimeLimit.Error()}
+	}
+	return cause{
+		subject: name, reason: fmt.Sprintf("%s was not read: %v", name, err),
+		denied: ok && refused.Code == pgerrcode.InsufficientPrivilege,
+	}
+}
+
+// cut says that the run was ended before its end.
+func (r *run) cut(ctx context.Context) cause {
+	why := "it was cancelled"
+	if errors.Is(context.Cause(ctx), errTimeLimit) {
+		why = errTimeLimit.Error()
+	}
+	return cause{subject: "run", reason: "the run was cut short: " + why}
+}
+
+func (r *run) readPipeline(ctx context.Context) {
+	err := r.pay.with(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, pipelineQuery, r.reading().args(nil))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var p PipelineRow
+			if err := rows.Scan(&p.State, &p.Currency, &p.Payouts, &p.AmountMinor, &p.Oldest); err != nil {
+				return err
+			}
+			p.Oldest = p.Oldest.UTC()
+			r.pipeline = append(r.pipeline, p)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		r.book.miss(r.broken(ctx, "pipeline", err))
+	}
+}

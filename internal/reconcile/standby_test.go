@@ -1,0 +1,77 @@
+package reconcile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dlockctl/dlockctl/internal/flyway"
+	"github.com/dlockctl/dlockctl/internal/instance"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
+	"github.com/dlockctl/dlockctl/internal/reconcile"
+	"github.com/dlockctl/dlockctl/migrations"
+)
+
+// A standby of paydb is read, workers and all, and says how far behind it may be; what
+// needs the last token issued is not checked on a standby of lockdb.
+//
+// Clauses: K-6.3, K-8.1, K-8.3
+// Mutation: read the sequence on a standby too, or leave the standby out of state.sql.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	for _, major := range pgtest.Majors() {
+		server := pgtest.Crashable(t, major)
+		lock, pay := server.EmptyDB(t), server.EmptyDB(t)
+		migrate(t, lock, "lockdb")
+		migrate(t, pay, "paydb", "seed/paydb")
+		exec(t, pay.Conn(t, "super"), drift)
+		server.Stop(t)
+		if err := os.WriteFile(filepath.Join(server.Dir, "data", "standby.signal"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		server.Start(t)
+		defer exec(t, pay.Conn(t, "super"), "SELECT pg_promote()") // so that its databases can be dropped
+
+		report, err := reconcile.Run(t.Context(), reconcile.Options{Pay: pay.Config(t, "t_auditor"), Lock: lock.Config(t, "t_auditor"), Workers: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !report.Pay.Standby || !report.Lock.Standby || report.Pay.LSN == "" || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "standby") {
+			t.Errorf("PostgreSQL %d: %+v, %q", major, report.Pay, report.Notes)
+		}
+		if report.Outcome != reconcile.Breaks || report.Complete || !missing(report, "the last token issued is known on the primary only") {
+			t.Errorf("PostgreSQL %d: %s, complete %t, %v, %+v", major, report.Outcome, report.Complete, classes(report.Findings), report.Missing)
+		}
+		if report.LastTokenStr != "" {
+			t.Errorf("PostgreSQL %d: the last token issued was read: %s", major, report.LastTokenStr)
+		}
+		for _, c := range report.Coverage {
+			if (c.Class == "B07" || c.Class == "B18") && c.Skipped == "" {
+				t.Errorf("PostgreSQL %d: %s is said to be checked", major, c.Class)
+			}
+		}
+	}
+}
+
+func migrate(t *testing.T, db pgtest.DB, dirs ...string) {
+	t.Helper()
+	var locations []flyway.Location
+	for _, dir := range dirs {
+		locations = append(locations, flyway.Location{FS: migrations.FS, Dir: dir})
+	}
+	catalogue, err := flyway.Load(locations...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := flyway.Open(t.Context(), db.Config(t, "t_owner"), catalogue, flyway.Options{Owner: instance.OwnerRole})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrator.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrator.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

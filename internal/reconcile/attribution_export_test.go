@@ -12,7 +12,7 @@ import (
 func StoryQueries(ctx context.Context) ([]FamilyQuery, error) {
 	onPay := map[string]string{
 		"attribution_payouts": attributionPayoutsQuery, "attribution_drift": attributionDriftQuery, "attribution_names": attributionNamesQuery,
-		"explain_payers": explainPayersQuery, "explain_pay": explainPayQuery, "explain_token": explainTokenQuery,
+		"explain_payers": explainPayersQuery, "explain_pay": explainPayQuery, "explain_token": explainTokenQuery, "explain_fenced": explainFencedQuery,
 	}
 	onLock := map[string]string{"attribution_lock": attributionLockQuery, "explain_lock": explainLockQuery}
 	args := pgx.NamedArgs{}

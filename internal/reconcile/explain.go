@@ -123,7 +123,11 @@ func (e *Explanation) tell(ctx context.Context, rd reading) error {
 	if len(at) > 0 {
 		s.account, s.currency = at[0].account, at[0].currency
 	}
-	if e.Timeline, err = s.timeline(ctx, rd); err != nil {
+	fenced, err := readFenced(ctx, rd.pay, []subject{s})
+	if err != nil {
+		return err
+	}
+	if e.Timeline, err = s.timeline(ctx, rd, fenced); err != nil {
 		return err
 	}
 	e.Unknown = append(e.Unknown, s.gaps(rd)...)

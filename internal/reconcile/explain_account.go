@@ -17,6 +17,8 @@ var (
 	explainPayersQuery string
 	//go:embed queries/explain_pay.sql
 	explainPayQuery string
+	//go:embed queries/explain_fenced.sql
+	explainFencedQuery string
 	//go:embed queries/explain_lock.sql
 	explainLockQuery string
 )
@@ -45,8 +47,15 @@ func timelines(ctx context.Context, rd reading, findings []Finding) ([]Timeline,
 		return nil, err
 	}
 	all := []Timeline{}
+	if len(subjects) == 0 {
+		return all, nil
+	}
+	fenced, err := readFenced(ctx, rd.pay, subjects)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range subjects {
-		t, err := s.timeline(ctx, rd)
+		t, err := s.timeline(ctx, rd, fenced)
 		if err != nil {
 			return nil, err
 		}
@@ -134,12 +143,46 @@ func orNil(text string) *string {
 type event struct {
 	Moment
 
-	// id is that of the attempt or the leg.
-	id string
+	// id is that of the attempt or the leg, account the payer's where the query says so.
+	id, account string
+}
+
+// readFenced lists what was refused at the rail, of all subjects.
+func readFenced(ctx context.Context, pay pgx.Tx, subjects []subject) ([]event, error) {
+	var accounts, payouts []string
+	for _, s := range subjects {
+		if s.account == "" {
+			payouts = append(payouts, payoutsOf(s.findings)...)
+		} else {
+			accounts = append(accounts, s.account)
+		}
+	}
+	var account string
+	events, err := readEvents(ctx, pay, explainFencedQuery, pgx.NamedArgs{"accounts": accounts, "payouts": payouts}, &account, func(e *event) { e.account = account })
+	if err != nil {
+		return nil, fmt.Errorf("tell what was refused at the rail: %w", err)
+	}
+	return events, nil
+}
+
+// during are those of the fenced attempts on the account that were made between the
+// first and the last of the events: those before are not counted as left out.
+func (s subject) during(events, fenced []event) []event {
+	if len(events) == 0 {
+		return nil
+	}
+	from, to := events[0].At, events[len(events)-1].At
+	var out []event
+	for _, e := range fenced {
+		if (e.account == s.account || s.account == "") && !e.At.Before(from) && !e.At.After(to) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // timeline reads what happened in both databases, in order of time.
-func (s subject) timeline(ctx context.Context, rd reading) (Timeline, error) {
+func (s subject) timeline(ctx context.Context, rd reading, fenced []event) (Timeline, error) {
 	t := Timeline{AccountID: s.account, Currency: s.currency, Findings: []string{}, Events: []Moment{}}
 	tokens := s.tokens()
 	for _, f := range s.findings {
@@ -147,17 +190,18 @@ func (s subject) timeline(ctx context.Context, rd reading) (Timeline, error) {
 	}
 	events, err := readEvents(ctx, rd.pay, explainPayQuery, pgx.NamedArgs{
 		"account": orNil(s.account), "payouts": payoutsOf(s.findings), "tokens": tokens, "before": eventsBefore, "after": eventsAfter,
-	}, &t.LeftOut)
+	}, &t.LeftOut, nil)
 	if err != nil {
 		return t, fmt.Errorf("tell what happened in paydb: %w", err)
 	}
+	events = append(events, s.during(events, fenced)...)
 	for _, e := range events {
 		tokens = append(tokens, e.Token)
 	}
 	if rd.lock != nil {
 		tokens = distinct(tokens)
 		of := pgx.NamedArgs{"tokens": tokens[:min(len(tokens), mostTokens)], "key": accountPrefix + s.account}
-		inLock, err := readEvents(ctx, rd.lock, explainLockQuery, of, nil)
+		inLock, err := readEvents(ctx, rd.lock, explainLockQuery, of, nil, nil)
 		if err != nil {
 			return t, fmt.Errorf("tell what happened in lockdb: %w", err)
 		}
@@ -187,9 +231,9 @@ func (s subject) tokens() []int64 {
 	return distinct(slices.Sorted(maps.Keys(named)))
 }
 
-// readEvents streams the events of a query; leftOut, if there is one, is how many
-// earlier ones it says there are.
-func readEvents(ctx context.Context, tx pgx.Tx, query string, args pgx.NamedArgs, leftOut *int64) ([]event, error) {
+// readEvents reads the events of a query. One more column than all have is scanned
+// into last, and with takes it over; both may be nil.
+func readEvents(ctx context.Context, tx pgx.Tx, query string, args pgx.NamedArgs, last any, with func(*event)) ([]event, error) {
 	rows, err := tx.Query(ctx, query, args)
 	if err != nil {
 		return nil, err
@@ -202,8 +246,8 @@ func readEvents(ctx context.Context, tx pgx.Tx, query string, args pgx.NamedArgs
 		holder string
 	)
 	fields := []any{&at, &e.Kind, &token, &holder, &e.PayoutID, &e.id, &e.What, &e.Source}
-	if leftOut != nil {
-		fields = append(fields, leftOut)
+	if last != nil {
+		fields = append(fields, last)
 	}
 	_, err = pgx.ForEachRow(rows, fields, func() error {
 		e.At = time.Time{}
@@ -211,6 +255,9 @@ func readEvents(ctx context.Context, tx pgx.Tx, query string, args pgx.NamedArgs
 			e.At = at.UTC()
 		}
 		e.Moment = e.Of(token, holder)
+		if with != nil {
+			with(&e)
+		}
 		events = append(events, e)
 		return nil
 	})

@@ -136,7 +136,8 @@ func TestExplainWhatIsPendingAndWithoutLockdb(t *testing.T) {
 // and the long ones cut around it.
 //
 // Clauses: K-8.2
-// Mutation: take the cut out of timeline, or MostTimelines out of worstHit.
+// Mutation: take the cut or what was fenced out of timeline, or MostTimelines out of
+// worstHit.
 func TestTimelinesOfTheWorst(t *testing.T) {
 	t.Parallel()
 	w := healthy(t, pgtest.Majors()[0])
@@ -146,6 +147,8 @@ func TestTimelinesOfTheWorst(t *testing.T) {
 	exec(t, w.pay, scene.Replace(`INSERT INTO payout_claim SELECT '$Q', 100000 + n, 'long', now() - interval '40 days' + n * interval '1 s' FROM generate_series(1, 60) n;
 		INSERT INTO payout_claim SELECT '$P', 200000 + n, 'long', now() + n * interval '1 s' FROM generate_series(1, 60) n;
 		UPDATE ledger_entry SET amount_minor = amount_minor + 7 WHERE payout_id = '$P' AND direction = 'DEBIT';
+		INSERT INTO rail_submission (submission_id, payout_id, idempotency_key, presented_token, outcome, submitted_at, resolved_at)
+		SELECT gen_random_uuid(), payout_id, 'k', $U, 'FENCED', updated_at, updated_at FROM payout WHERE payout_id = '$P';
 		UPDATE account SET balance_minor = balance_minor + 1 WHERE account_id NOT IN (SELECT account_id FROM clearing_account) AND account_id <> '$A'`))
 	exec(t, w.lock, loose+scene.Replace(`INSERT INTO lock_grant SELECT k + n, 'account:$A', 'long', gen_random_uuid(), now() + (k - 100000) / 2 * interval '1 s', now() + k * interval '1 s', 'released'
 		FROM generate_series(1, 60) n, (VALUES (100000), (200000)) v (k)`))
@@ -160,6 +163,12 @@ func TestTimelinesOfTheWorst(t *testing.T) {
 	i := slices.IndexFunc(worst.Events, func(m reconcile.Moment) bool { return m.Finding == worst.Findings[0] })
 	if i < 5 || worst.Events[i].Kind != reconcile.MomentPosted || worst.Events[i].PayoutID != scene.Replace("$P") {
 		t.Errorf("the break is moment %d of %+v", i, worst.Events)
+	}
+	refused := func(m reconcile.Moment) bool {
+		return m.Kind == reconcile.MomentRefused && m.PayoutID == scene.Replace("$P")
+	}
+	if !slices.ContainsFunc(worst.Events, refused) {
+		t.Errorf("what was refused at the rail is not told: %+v", worst.Events)
 	}
 }
 

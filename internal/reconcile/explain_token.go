@@ -32,7 +32,7 @@ func StoryOf(ctx context.Context, pay *pgx.ConnConfig, token int64) (Story, erro
 		return s, fmt.Errorf("read paydb: %w", err)
 	}
 	defer closeConn(ctx, one.conn)
-	events, err := readEvents(ctx, one.tx, explainTokenQuery, pgx.NamedArgs{"token": token, "most": mostDeeds}, nil)
+	events, err := readEvents(ctx, one.tx, explainTokenQuery, pgx.NamedArgs{"token": token, "most": mostDeeds}, nil, nil)
 	if err != nil {
 		return s, fmt.Errorf("read what token %d did: %w", token, err)
 	}

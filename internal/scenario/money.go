@@ -94,7 +94,7 @@ func (t *takeover) payout(ctx context.Context) error {
 	want := fmt.Sprintf("DEBIT %s under %s, CREDIT %s under %s", payoutMinor, token, payoutMinor, token)
 	t.expect("paid_once", "K-4.7", "one debit and one credit, under the second's token, and the balance moved by as much",
 		legs == want && left == payoutMinor && m.at.received.Load() == 1,
-		"ledger_entry: %s; %s left the account; the rail received %d requests", legs, left, m.at.received.Load())
+		"ledger_entry: %s; %s left the account; requests at the rail: %d", legs, left, m.at.received.Load())
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (t *takeover) stalePayout(ctx context.Context) error {
 		return err
 	}
 	t.expect("rail_fenced", "K-4.1", "the rail's mark refuses the older token, and the rail is not asked again", refused != nil && m.at.received.Load() == 1,
-		"%v; the rail received %d requests", orGranted(asError(refused)), m.at.received.Load())
+		"%v; requests at the rail: %d", orGranted(asError(refused)), m.at.received.Load())
 
 	t.step("%s claims the account's next payout, and would post it with token %s", first, m.stale)
 	if _, err := m.posting.Claim(ctx, m.next, first, m.stale); err != nil {

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/reconcile"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
-// story is all that lockdb knows of a token.
+// story is all that the two databases know of a token.
 type story struct {
 	app.Token
 	// Known tells that at least one source knows the token.
@@ -36,6 +39,8 @@ type event struct {
 	What  string         `json:"what"`
 	// Source is the table that says so.
 	Source string `json:"source"`
+	// PayoutID is absent for what was done in lockdb, and to an account.
+	PayoutID string `json:"payout_id,omitempty"`
 }
 
 const (
@@ -47,15 +52,15 @@ const (
 	stands       = "stands"
 )
 
-func explain(ctx context.Context, store lockstore.Store, token lockstore.Token) (story, error) {
-	t := &teller{store: store, story: story{Token: app.NewToken(token), Events: []event{}, Unknown: []string{}}, token: token}
-	for _, step := range []func(context.Context) error{t.journal, t.entry, t.audit, t.operatorLog} {
+// explain asks every source. Without pay, what the token wrote in paydb is not told.
+func explain(ctx context.Context, store lockstore.Store, pay *pgx.ConnConfig, token lockstore.Token) (story, error) {
+	t := &teller{store: store, pay: pay, story: story{Token: app.NewToken(token), Events: []event{}, Unknown: []string{}}, token: token}
+	for _, step := range []func(context.Context) error{t.journal, t.entry, t.audit, t.operatorLog, t.money} {
 		if err := step(ctx); err != nil {
 			return story{}, err
 		}
 	}
 	t.Known = len(t.Events) > 0
-	t.unknown("what it wrote in paydb: this command looks at lockdb alone")
 	slices.SortStableFunc(t.Events, func(a, b event) int { return a.At.Compare(b.At.Time) })
 	return t.story, nil
 }
@@ -64,12 +69,13 @@ type teller struct {
 	story
 
 	store   lockstore.Store
+	pay     *pgx.ConnConfig
 	token   lockstore.Token
 	granted lockstore.GrantRecord
 }
 
 func (t *teller) tell(at lockstore.Time, name, source, format string, args ...any) {
-	t.Events = append(t.Events, event{at, name, fmt.Sprintf(format, args...), source})
+	t.Events = append(t.Events, event{At: at, Event: name, What: fmt.Sprintf(format, args...), Source: source})
 }
 
 func (t *teller) unknown(format string, args ...any) {
@@ -201,6 +207,36 @@ func (t *teller) operatorLog(ctx context.Context) error {
 			t.tell(r.LoggedAt, eventFence, "operator_log", "fence %s was drawn against it by %q, for %d accounts (record %d); whether they are raised stands in paydb",
 				r.Token, r.Operator, len(details.Accounts), r.ID)
 		}
+	}
+	return nil
+}
+
+// money tells what the token did in paydb (K-8.2). That paydb does not answer keeps
+// nobody from what lockdb has told.
+func (t *teller) money(ctx context.Context) error {
+	if t.pay == nil {
+		t.unknown("what it wrote in paydb: paydb is not configured, and was not looked at")
+		return nil
+	}
+	deeds, err := reconcile.StoryOf(ctx, t.pay, int64(t.token))
+	if err != nil {
+		if app.BySignal(ctx) {
+			return app.Stopped(ctx)
+		}
+		t.unknown("what it wrote in paydb: %v", err)
+		return nil
+	}
+	for _, m := range deeds.Events {
+		t.Events = append(t.Events, event{
+			At: lockstore.Time{Time: m.At}, Event: string(m.Kind), What: m.What, Source: m.Source, PayoutID: m.PayoutID,
+		})
+		if t.Owner == "" && m.Kind == reconcile.MomentClaimed {
+			t.Owner = m.Holder
+			t.unknown("whether it was granted to %q, who claimed with it in paydb", m.Holder)
+		}
+	}
+	for _, table := range deeds.Cut {
+		t.unknown("what it did before in %s: only the last hundred rows are told", table)
 	}
 	return nil
 }

@@ -1,21 +1,33 @@
--- What stands of each payout that a finding names. The lists are bounded: of a payout
--- that has more, no single token is the author.
-SELECT p.payout_id::text, p.account_id::text, p.state, coalesce(p.claim_token, 0), coalesce(p.claimed_by, ''), a.fence,
-       l.fences, l.together, l.at, c.tokens, c.names, s.ids, s.tokens, s.before
-  FROM payout p
+-- What stands of each payout that a finding names. Attempts are not all indexed by
+-- payout: they are joined once, and not looked up. The lists are cut: of a payout that
+-- has more, no single token is the author.
+WITH wanted AS MATERIALIZED (
+  SELECT p.payout_id, p.account_id, p.state, p.claim_token, p.claimed_by, p.updated_at
+    FROM payout p WHERE p.payout_id = ANY (@payouts::uuid[])
+), legs AS (
+  -- A posting is one transaction: its legs are of one moment, which is the payout's last.
+  SELECT w.payout_id, coalesce(array_agg(DISTINCT l.fence) FILTER (WHERE l.fence > 0), '{}') AS fences,
+         bool_and(isfinite(l.created_at) AND isfinite(w.updated_at)
+                  AND l.created_at BETWEEN w.updated_at - interval '1 s' AND w.updated_at + interval '1 s') AS together,
+         max(l.created_at) FILTER (WHERE isfinite(l.created_at)) AS at
+    FROM wanted w JOIN ledger_entry l USING (payout_id)
+   GROUP BY w.payout_id
+), claims AS (
+  SELECT w.payout_id, (array_agg(c.claim_token ORDER BY c.claim_token DESC))[1:50] AS tokens, (array_agg(c.claimed_by ORDER BY c.claim_token DESC))[1:50] AS names
+    FROM wanted w JOIN payout_claim c USING (payout_id)
+   GROUP BY w.payout_id
+), attempts AS (
+  SELECT w.payout_id, (array_agg(s.submission_id::text ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS ids,
+         (array_agg(coalesce(s.presented_token, 0) ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS tokens,
+         (array_agg(s.submitted_at <= w.updated_at ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS before
+    FROM wanted w JOIN rail_submission s USING (payout_id)
+   GROUP BY w.payout_id
+)
+SELECT w.payout_id::text, w.account_id::text, w.state, coalesce(w.claim_token, 0), coalesce(w.claimed_by, ''), a.fence,
+       coalesce(l.fences[1:50], '{}'), coalesce(l.together, false), l.at, coalesce(c.tokens, '{}'), coalesce(c.names, '{}'),
+       coalesce(s.ids, '{}'), coalesce(s.tokens, '{}'), coalesce(s.before, '{}')
+  FROM wanted w
   JOIN account a USING (account_id)
- CROSS JOIN LATERAL (
-        -- A posting is one transaction: its legs are of one moment, which is the payout's last.
-        SELECT coalesce(array_agg(DISTINCT l.fence) FILTER (WHERE l.fence > 0), '{}') AS fences,
-               coalesce(bool_and(isfinite(l.created_at) AND isfinite(p.updated_at)
-                                 AND l.created_at BETWEEN p.updated_at - interval '1 s' AND p.updated_at + interval '1 s'), false) AS together,
-               max(l.created_at) FILTER (WHERE isfinite(l.created_at)) AS at
-          FROM (SELECT fence, created_at FROM ledger_entry WHERE payout_id = p.payout_id LIMIT 50) l) l
- CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(c.claim_token), '{}') AS tokens, coalesce(array_agg(c.claimed_by), '{}') AS names
-          FROM (SELECT claim_token, claimed_by FROM payout_claim WHERE payout_id = p.payout_id ORDER BY claim_token DESC LIMIT 50) c) c
- CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(s.submission_id::text), '{}') AS ids, coalesce(array_agg(coalesce(s.presented_token, 0)), '{}') AS tokens,
-               coalesce(array_agg(s.submitted_at <= p.updated_at), '{}') AS before
-          FROM (SELECT submission_id, presented_token, submitted_at FROM rail_submission WHERE payout_id = p.payout_id ORDER BY submitted_at DESC LIMIT 50) s) s
- WHERE p.payout_id = ANY (@payouts::uuid[]);
+  LEFT JOIN legs l USING (payout_id)
+  LEFT JOIN claims c USING (payout_id)
+  LEFT JOIN attempts s USING (payout_id);

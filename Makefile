@@ -106,7 +106,7 @@ release-check: ## Check .goreleaser.yaml (builds goreleaser once, about 3 minute
 ##@ Measure
 
 .PHONY: bench
-bench: ## Measure beside pgx, pgbench, psql, etcd and pglock (about 6 minutes)
+bench: ## Measure beside pgx, pgbench, psql, etcd and pglock (about half an hour)
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; cd test/bench; \
 	  go run . -json "results/$$(date -u +%Y%m%dT%H%M%SZ).json" $(BENCH_FLAGS)
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dlockctl/dlockctl/internal/reconcile"
+	"github.com/dlockctl/dlockctl/internal/reconcile/plant"
 	"github.com/dlockctl/dlockctl/test/bench/report"
 )
 
@@ -21,7 +23,7 @@ func allGroups(t *testing.T) []group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := newGroups(opts, &databases{}, tools{}, t.TempDir())
+	groups, err := newGroups(opts, &databases{}, tools{}, t.TempDir(), func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,5 +251,52 @@ func TestLoadCountsWhatIsFinished(t *testing.T) {
 	broken := func(context.Context, int) error { return io.ErrUnexpectedEOF }
 	if _, err := load(t.Context(), subject{pair: broken}, 2, time.Minute); err == nil {
 		t.Error("a pair that fails: no error")
+	}
+}
+
+// A finding is explained by a break of its class on its rows; one that nobody planted,
+// one that is missing, and a run that is not complete fail the benchmark.
+// Mutation: leave a case out of checkReport, or the account out of explains.
+func TestCheckReport(t *testing.T) {
+	t.Parallel()
+
+	planted := []plant.Fault{{Class: "A05", Token: 7, AccountID: "a", PayoutID: "p"}, {Class: "B06", Token: 9}}
+	both := []reconcile.Finding{{Class: "A05", AccountID: "a", PayoutID: "p"}, {Class: "B06", AccountID: "b", Suspects: []int64{9}}}
+	for name, c := range map[string]struct {
+		report reconcile.Report
+		rules  []string
+		err    string
+	}{
+		"all of it":      {reconcile.Report{Complete: true, Findings: both}, nil, ""},
+		"a leg each":     {reconcile.Report{Complete: true, Findings: append(both, both[0])}, nil, ""},
+		"one rule":       {reconcile.Report{Complete: true, Findings: both[:1]}, []string{"A05"}, ""},
+		"one is missing": {reconcile.Report{Complete: true, Findings: both[:1]}, nil, "not found"},
+		"another row":    {reconcile.Report{Complete: true, Findings: append(both, reconcile.Finding{Class: "A05", AccountID: "c", PayoutID: "p"})}, nil, "nobody planted"},
+		"another token":  {reconcile.Report{Complete: true, Findings: append(both, reconcile.Finding{Class: "B06", Suspects: []int64{8}})}, nil, "nobody planted"},
+		"another class":  {reconcile.Report{Complete: true, Findings: append(both, reconcile.Finding{Class: "A06", AccountID: "a", PayoutID: "p"})}, nil, "nobody planted"},
+		"not complete":   {reconcile.Report{Findings: both}, nil, "not complete"},
+	} {
+		err := checkReport(c.report, planted, c.rules...)
+		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The statements of the rules are told apart by their text.
+func TestRuleTexts(t *testing.T) {
+	t.Parallel()
+
+	texts, err := ruleTexts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(texts) < 10 {
+		t.Errorf("only %d rules were found", len(texts))
+	}
+	for text := range texts {
+		if text != strings.TrimSpace(text) {
+			t.Errorf("a text that no run sends: %q", text)
+		}
 	}
 }

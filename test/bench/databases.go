@@ -27,6 +27,8 @@ const (
 type databases struct {
 	env     *devenv.Env
 	version string
+	// sharedBuffers is the server's setting.
+	sharedBuffers string
 	// ownerDSN may change the schema; lockDSN has the rights of lockapp and no
 	// others, as a service does. Both are secrets.
 	ownerDSN, lockDSN, payDSN string
@@ -84,6 +86,9 @@ func (d *databases) prepare(ctx context.Context) error {
 			if d.version, err = makeSession(ctx, lock); err != nil {
 				return err
 			}
+			if err := lock.QueryRow(ctx, "SHOW shared_buffers").Scan(&d.sharedBuffers); err != nil {
+				return fmt.Errorf("read the server's settings: %w", err)
+			}
 			// pglock's table has no business among the migrated ones.
 			if _, err := lock.Exec(ctx, "CREATE SCHEMA "+peerSchema); err != nil {
 				return fmt.Errorf("make a schema for pglock: %w", err)
@@ -135,8 +140,16 @@ RETURNING current_setting('server_version')`
 	return version, nil
 }
 
-func connected(ctx context.Context, dsn string, fn func(*pgx.Conn) error) (err error) {
-	conn, err := pgx.Connect(ctx, dsn)
+func connected(ctx context.Context, dsn string, fn func(*pgx.Conn) error) error {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return fmt.Errorf("read the DSN: %w", err)
+	}
+	return connectedBy(ctx, config, fn)
+}
+
+func connectedBy(ctx context.Context, config *pgx.ConnConfig, fn func(*pgx.Conn) error) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,28 +18,25 @@ type processes struct {
 	dbs        *databases
 	statements statements
 	psql       string
-	dir        string
+	programs   *programs
 
-	built bool
-	keys  atomic.Int64
+	compared bool
+	keys     atomic.Int64
 }
 
-func (p *processes) program(name string) string { return filepath.Join(p.dir, name) }
+func (p *processes) program(name string) string { return p.programs.path(name) }
 
 // prepare builds the programs once, as they are released, and makes sure that
 // both sides connect as often.
 func (p *processes) prepare(ctx context.Context) error {
-	if p.built {
+	if p.compared {
 		return nil
 	}
-	for _, b := range []struct{ dir, pkg, name string }{{root, "./cmd/dlockctl", "dlockctl"}, {".", "./hello", "hello"}, {".", "./peak", "peak"}} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", p.program(b.name), b.pkg)
-		cmd.Dir, cmd.Env = b.dir, append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w: %s", b.name, err, bytes.TrimSpace(out))
-		}
+	err := p.programs.build(ctx, program{root, "./cmd/dlockctl", "dlockctl"}, program{".", "./hello", "hello"}, program{".", "./peak", "peak"})
+	if err != nil {
+		return err
 	}
-	p.built = true
+	p.compared = true
 	return p.compareConnections(ctx)
 }
 
@@ -124,7 +116,7 @@ func (p *processes) dlockctlPair(ctx context.Context, run runner) (acquire, rele
 
 // dlockctlEnv gives lockdb's address and nothing of the developer's own settings.
 func (p *processes) dlockctlEnv() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "DLOCKCTL_LOCK_DSN=" + p.dbs.lockDSN}
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.programs.dir, "DLOCKCTL_LOCK_DSN=" + p.dbs.lockDSN}
 }
 
 // psqlPair runs the same two statements.
@@ -158,47 +150,14 @@ func (p *processes) psqlPair(ctx context.Context, run runner) (acquire, release 
 
 // timing is a runner that returns milliseconds.
 func timing(ctx context.Context, env []string, program string, args ...string) (string, float64, error) {
-	start := time.Now()
-	out, err := execute(ctx, env, nil, program, args...)
-	return out, float64(time.Since(start).Microseconds()) / 1000, err
+	used, err := execute(ctx, env, nil, program, args...)
+	return used.out, milliseconds(used.wall), err
 }
 
 // weighing is a runner that returns MiB.
 func (p *processes) weighing(ctx context.Context, env []string, program string, args ...string) (out string, mib float64, err error) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		return "", 0, fmt.Errorf("weigh %s: %w", program, err)
-	}
-	defer func() { err = errors.Join(err, read.Close()) }()
-	out, err = execute(ctx, env, write, p.program("peak"), append([]string{program}, args...)...)
-	if err := errors.Join(err, write.Close()); err != nil {
-		return "", 0, err
-	}
-	text, err := io.ReadAll(read)
-	if err != nil {
-		return "", 0, fmt.Errorf("weigh %s: %w", program, err)
-	}
-	peak, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		return "", 0, fmt.Errorf("weigh %s: %w", program, err)
-	}
-	return out, float64(peak) / (1 << 20), nil
-}
-
-// execute names the program alone in its errors: the arguments of dlockctl are
-// harmless, the environment is not.
-func execute(ctx context.Context, env []string, extra *os.File, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = env
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	if extra != nil {
-		cmd.ExtraFiles = []*os.File{extra}
-	}
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("run %s: %w: %s", filepath.Base(program), err, bytes.TrimSpace(stderr.Bytes()))
-	}
-	return out.String(), nil
+	used, err := p.programs.weigh(ctx, env, program, args...)
+	return used.out, used.peakMiB, err
 }
 
 // compareConnections refuses to compare programs that do not connect as often,

@@ -56,7 +56,7 @@ func sit(ctx context.Context, opts options, only *regexp.Regexp, progress io.Wri
 	}
 	defer func() { err = errors.Join(err, dbs.destroy(ctx)) }()
 
-	groups, err := newGroups(opts, dbs, tools, dir)
+	groups, err := newGroups(opts, dbs, tools, dir, say)
 	if err != nil {
 		return sitting, err
 	}
@@ -81,12 +81,12 @@ func sit(ctx context.Context, opts options, only *regexp.Regexp, progress io.Wri
 	sitting.MadeAt, sitting.Rounds, sitting.Seconds, sitting.Pairs = time.Now().UTC(), opts.rounds, opts.seconds, opts.pairs
 	sitting.Machine = report.Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
-		PostgreSQL: dbs.version, PGBench: tools.pgbenchVersion,
+		PostgreSQL: dbs.version, PGBench: tools.pgbenchVersion, MemoryMiB: memoryMiB(), SharedBuffers: dbs.sharedBuffers,
 	}
 	return sitting, report.Summarize(sitting.Results)
 }
 
-func newGroups(opts options, dbs *databases, tools tools, dir string) ([]group, error) {
+func newGroups(opts options, dbs *databases, tools tools, dir string, say func(string)) ([]group, error) {
 	statements, err := readStatements()
 	if err != nil {
 		return nil, err
@@ -97,12 +97,14 @@ func newGroups(opts options, dbs *databases, tools tools, dir string) ([]group, 
 	if err != nil {
 		return nil, err
 	}
-	p := &processes{dbs: dbs, statements: statements, psql: tools.psql, dir: dir}
-	return []group{
+	built := newPrograms(dir)
+	p := &processes{dbs: dbs, statements: statements, psql: tools.psql, programs: built}
+	r := &reconciling{programs: built, worlds: ledgers(dbs), say: say}
+	return append([]group{
 		{name: "rates", rounds: opts.rounds, contenders: rates},
 		{name: "processes", rounds: opts.pairs, contenders: p.timed(), prepare: p.prepare},
 		{name: "memory", rounds: opts.rounds, contenders: p.weighed(), prepare: p.prepare},
-	}, nil
+	}, r.groups(opts.rounds)...), nil
 }
 
 // choose keeps the contenders of which a series matches, and those that they

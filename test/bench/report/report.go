@@ -33,6 +33,10 @@ type Machine struct {
 	Go         string `json:"go"`
 	PostgreSQL string `json:"postgresql"`
 	PGBench    string `json:"pgbench"`
+	// MemoryMiB is the machine's memory, 0 where it is not known.
+	MemoryMiB int64 `json:"memory_mib,omitempty"`
+	// SharedBuffers is the servers' setting, such as "128MB".
+	SharedBuffers string `json:"shared_buffers,omitempty"`
 }
 
 // Result is one series of a sitting.

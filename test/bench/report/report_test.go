@@ -104,7 +104,7 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 
 	sitting := report.Sitting{
-		Machine: report.Machine{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26", PostgreSQL: "16.1", PGBench: "pgbench 15"},
+		Machine: report.Machine{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26", PostgreSQL: "16.1", PGBench: "pgbench 15", MemoryMiB: 4000, SharedBuffers: "128MB"},
 		Rounds:  5, Seconds: 3, Pairs: 50,
 		Results: []report.Result{
 			{ID: "ref", Title: "a reference", Unit: "pairs/s", Median: 2000, Spread: report.Spread{Min: 1900.4, Max: 12000}},
@@ -115,7 +115,7 @@ func TestTable(t *testing.T) {
 	if err := report.WriteTable(&out, sitting, []report.Target{{ID: "own", Op: ">=", Ratio: 0.95, Against: "ref"}}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `linux/amd64, 2 CPUs, go1.26, PostgreSQL 16.1, pgbench 15
+	const want = `linux/amd64, 2 CPUs, 3.9 GiB, go1.26, PostgreSQL 16.1 with shared_buffers 128MB, pgbench 15
 5 rounds of 3 s; whole processes 50 times
 
 ID   WHAT         MEDIAN   MIN    MAX  UNIT     RATIO  TO   TARGET

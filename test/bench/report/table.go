@@ -27,10 +27,17 @@ func WriteTable(out io.Writer, sitting Sitting, targets []Target) error {
 		rows = append(rows, row)
 	}
 	m := sitting.Machine
-	_, err := fmt.Fprintf(out, "%s/%s, %d CPUs, %s, PostgreSQL %s, %s\n%d rounds of %d s; whole processes %d times\n\n%s",
-		m.OS, m.Arch, m.CPUs, m.Go, m.PostgreSQL, m.PGBench, sitting.Rounds, sitting.Seconds, sitting.Pairs,
+	_, err := fmt.Fprintf(out, "%s/%s, %d CPUs, %s, %s, PostgreSQL %s with shared_buffers %s, %s\n%d rounds of %d s; whole processes %d times\n\n%s",
+		m.OS, m.Arch, m.CPUs, memory(m.MemoryMiB), m.Go, m.PostgreSQL, m.SharedBuffers, m.PGBench, sitting.Rounds, sitting.Seconds, sitting.Pairs,
 		aligned(rows, map[int]bool{2: true, 3: true, 4: true, 6: true}))
 	return err
+}
+
+func memory(mib int64) string {
+	if mib == 0 {
+		return "memory unknown"
+	}
+	return fmt.Sprintf("%.1f GiB", float64(mib)/1024)
 }
 
 // figure writes rates without and times with decimals.

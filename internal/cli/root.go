@@ -21,6 +21,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/demo"
 	"github.com/dlockctl/dlockctl/internal/cli/dev"
 	"github.com/dlockctl/dlockctl/internal/cli/doctor"
+	"github.com/dlockctl/dlockctl/internal/cli/drill"
 	"github.com/dlockctl/dlockctl/internal/cli/gate"
 	"github.com/dlockctl/dlockctl/internal/cli/lock"
 	"github.com/dlockctl/dlockctl/internal/cli/migrate"
@@ -81,6 +82,7 @@ func branches() []branch {
 		{"database", []string{"freeze", "thaw"}, gate.Verbs},
 		{"database", []string{"migrate"}, one(migrate.New)},
 		{"database", []string{"doctor"}, one(doctor.New)},
+		{"database", []string{"drill"}, one(drill.New)},
 		{"database", []string{"dev"}, one(dev.New)},
 		{"database", []string{"demo"}, one(demo.New)},
 		{"other", []string{"config"}, one(configcmd.New)},

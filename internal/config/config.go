@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,8 +52,8 @@ type Settings struct {
 	Lock Database `mapstructure:"lock"`
 	Pay  Database `mapstructure:"pay"`
 	// Rail is paydb once more, under the login that may write the rail's marks and
-	// attempts (K-4.6); without one it is Pay.
-	Rail Database `mapstructure:"rail"`
+	// attempts (K-4.6), without one it is Pay; and the payment rail itself.
+	Rail Rail `mapstructure:"rail"`
 	// Operator is who acts, in audit rows; empty means user@host.
 	Operator string `mapstructure:"operator"`
 	// Session is the caller's own session, a secret (K-2.12); empty for none.
@@ -82,6 +83,16 @@ type Settings struct {
 type Database struct {
 	DSN     Secret `mapstructure:"dsn"`
 	DSNFile string `mapstructure:"dsn_file"`
+}
+
+// Rail says how to reach paydb as rail-proxy does, and the rail.
+type Rail struct {
+	Database `mapstructure:",squash"`
+
+	// URL is the payment rail's own (docs/rail.md).
+	URL string `mapstructure:"url"`
+	// KeyFile holds the key of its API; empty for none.
+	KeyFile string `mapstructure:"key_file"`
 }
 
 // Secret is a string that prints as dots, wherever it may end up.
@@ -175,10 +186,13 @@ func (c *Config) validate() error {
 	if c.MarkDir != "" && !filepath.IsAbs(c.MarkDir) {
 		return c.refuse("mark_dir", "mark_dir %q is relative; give the whole path, for all who grant must find the same mark", c.MarkDir)
 	}
+	if u, err := url.Parse(c.Rail.URL); err != nil || u.User != nil {
+		return c.refuse("rail.url", "rail.url is malformed or holds a password, so it is not shown; the key of the API belongs into rail.key_file")
+	}
 	for _, db := range []struct {
 		name string
 		Database
-	}{{"lock", c.Lock}, {"pay", c.Pay}, {"rail", c.Rail}} {
+	}{{"lock", c.Lock}, {"pay", c.Pay}, {"rail", c.Rail.Database}} {
 		if IsDSN(db.DSNFile) {
 			// The value is not shown: it may hold a password, and an argument
 			// shows in ps anyway.

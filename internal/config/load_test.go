@@ -56,6 +56,8 @@ func TestPrecedence(t *testing.T) {
 		{"pay.dsn", "", "DLOCKCTL_PAY_DSN", [5]string{"", "host=file", "host=profile", "host=env", ""}, func(c *config.Config) string { return c.Pay.DSN.Reveal() }},
 		{"rail.dsn", "", "DLOCKCTL_RAIL_DSN", [5]string{"", "host=file", "host=profile", "host=env", ""}, func(c *config.Config) string { return c.Rail.DSN.Reveal() }},
 		{"rail.dsn_file", "rail-dsn-file", "DLOCKCTL_RAIL_DSN_FILE", [5]string{"", "/r/file", "/r/profile", "/r/env", "/r/flag"}, func(c *config.Config) string { return c.Rail.DSNFile }},
+		{"rail.url", "rail-url", "DLOCKCTL_RAIL_URL", [5]string{"", "http://file", "http://profile", "http://env", "http://flag"}, func(c *config.Config) string { return c.Rail.URL }},
+		{"rail.key_file", "rail-key-file", "DLOCKCTL_RAIL_KEY_FILE", [5]string{"", "/k/file", "/k/profile", "/k/env", "/k/flag"}, func(c *config.Config) string { return c.Rail.KeyFile }},
 		{"lock.dsn_file", "lock-dsn-file", "DLOCKCTL_LOCK_DSN_FILE", [5]string{"", "/l/file", "/l/profile", "/l/env", "/l/flag"}, func(c *config.Config) string { return c.Lock.DSNFile }},
 		{"pay.dsn_file", "pay-dsn-file", "DLOCKCTL_PAY_DSN_FILE", [5]string{"", "/p/file", "/p/profile", "/p/env", "/p/flag"}, func(c *config.Config) string { return c.Pay.DSNFile }},
 	}

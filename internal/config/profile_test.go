@@ -87,12 +87,12 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}
 	keys := []string{
-		"profile", "environment", "protected", "lock.dsn", "lock.dsn_file", "pay.dsn", "pay.dsn_file", "rail.dsn", "rail.dsn_file", "operator", "session", "output", "color",
+		"profile", "environment", "protected", "lock.dsn", "lock.dsn_file", "pay.dsn", "pay.dsn_file", "rail.dsn", "rail.dsn_file", "rail.url", "rail.key_file", "operator", "session", "output", "color",
 		"timeout", "allow_same_instance", "no_payments", "mark_dir", "state_dir", "pg_bin", "seed",
 	}
 	given := map[string]string{
 		"environment": "e", "lock.dsn": "host=h password=hunter2", "pay.dsn_file": "/p", "operator": "o", "session": "hunter2", "output": "json",
-		"color": "never", "timeout": "5s", "allow_same_instance": "true", "mark_dir": "/m", "state_dir": "/s", "pg_bin": "/b", "seed": "true",
+		"color": "never", "timeout": "5s", "allow_same_instance": "true", "mark_dir": "/m", "rail.url": "https://rail.example/v1", "rail.key_file": "/k", "state_dir": "/s", "pg_bin": "/b", "seed": "true",
 	}
 	want := map[string]string{"profile": "dev", "protected": "false", "no_payments": "false", "lock.dsn_file": "", "pay.dsn": "", "rail.dsn": "", "rail.dsn_file": ""}
 	for key, value := range given {

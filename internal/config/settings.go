@@ -31,6 +31,8 @@ func settings() []Setting {
 		{Key: "pay.dsn_file", Flag: "pay-dsn-file", Default: ""},
 		{Key: "rail.dsn", Default: ""},
 		{Key: "rail.dsn_file", Flag: "rail-dsn-file", Default: ""},
+		{Key: "rail.url", Flag: "rail-url", Default: ""},
+		{Key: "rail.key_file", Flag: "rail-key-file", Default: ""},
 		{Key: "operator", Flag: "operator", Default: ""},
 		{Key: "session", Flag: "session", Default: "", Secret: true},
 		{Key: "output", Flag: "output", Default: "table"},

@@ -20,6 +20,7 @@ func (c *Config) Values() []Value {
 		"lock.dsn": MaskDSN(c.Lock.DSN.Reveal()), "lock.dsn_file": c.Lock.DSNFile,
 		"pay.dsn": MaskDSN(c.Pay.DSN.Reveal()), "pay.dsn_file": c.Pay.DSNFile,
 		"rail.dsn": MaskDSN(c.Rail.DSN.Reveal()), "rail.dsn_file": c.Rail.DSNFile,
+		"rail.url": c.Rail.URL, "rail.key_file": c.Rail.KeyFile,
 		"environment": c.Environment, "protected": fmt.Sprint(c.Protected),
 		"operator": c.Operator, "session": c.Session.String(), "output": c.Output, "color": c.Color,
 		"timeout": c.Timeout.String(), "allow_same_instance": fmt.Sprint(c.AllowSameInstance),
@@ -49,7 +50,7 @@ func (c *Config) Named() []Named {
 	named := make([]Named, len(names))
 	for i, name := range names {
 		named[i] = Named{name, c.Profiles[name]}
-		for _, file := range []*string{&named[i].Lock.DSNFile, &named[i].Pay.DSNFile, &named[i].Rail.DSNFile} {
+		for _, file := range []*string{&named[i].Lock.DSNFile, &named[i].Pay.DSNFile, &named[i].Rail.DSNFile, &named[i].Rail.KeyFile} {
 			*file = beside(c.File, *file)
 		}
 	}

@@ -180,8 +180,10 @@ func gate(ctx context.Context, _ *exam, s *side, tx pgx.Tx) (finding, error) {
 	}
 	var id int64
 	var timeline int32
-	var by, reason *string
-	err := tx.QueryRow(ctx, "SELECT system_identifier, timeline_id, closed_by, closed_reason FROM "+table).Scan(&id, &timeline, &by, &reason)
+	var by, reason, run *string
+	// A paydb has no run_by, nor has a lockdb of before V11; either is looked at too.
+	err := tx.QueryRow(ctx, "SELECT system_identifier, timeline_id, closed_by, closed_reason, to_jsonb(g) ->> 'run_by' FROM "+table+" g").
+		Scan(&id, &timeline, &by, &reason, &run)
 	var pgErr *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -192,19 +194,20 @@ func gate(ctx context.Context, _ *exam, s *side, tx pgx.Tx) (finding, error) {
 		return finding{}, fmt.Errorf("read %s: %w", table, err)
 	case id != s.facts.SystemIdentifier || timeline != s.facts.Timeline:
 		return finding{Fail, fmt.Sprintf("it knows instance %d on timeline %d, and this is %d on %d", id, timeline, s.facts.SystemIdentifier, s.facts.Timeline), command("dlockctl restore plan")}, nil
+	case run != nil:
+		return finding{Fail, fmt.Sprintf("a fast-forward that %s began is under way or was cut off", *run), command("dlockctl restore fast-forward --reason TEXT")}, nil
 	case by != nil:
 		return finding{Fail, fmt.Sprintf("closed by %s: %s", *by, *reason), thaw(s, table)}, nil
 	}
 	return finding{OK, "open", nil}, nil
 }
 
-// thaw opens a gate that a person has closed, and says so in the operator log.
+// thaw opens a gate that a person has closed. That of paydb has no verb.
 func thaw(s *side, table string) *Fix {
-	statements := []string{"UPDATE " + table + " SET closed_by = NULL, closed_at = NULL, closed_reason = NULL"}
-	if s.name == LockDB {
-		statements = append(statements, "INSERT INTO operator_log (action, operator, reason) VALUES ('thaw', session_user, 'the reason for closing is over')")
+	fix := command("dlockctl thaw --reason TEXT")
+	if s.name == PayDB {
+		fix = s.sql(instance.OwnerRole, "UPDATE "+table+" SET closed_by = NULL, closed_at = NULL, closed_reason = NULL")
 	}
-	fix := s.sql(instance.OwnerRole, statements...)
 	fix.Advice = "only when the reason for closing is over"
 	return fix
 }

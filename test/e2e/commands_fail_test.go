@@ -39,6 +39,8 @@ func TestAssertionsFail(t *testing.T) {
 		"no SQL error":     {"! sql lock 'SELECT 1'", "want one: true"},
 		"no such database": {"sql lend 'SELECT 1'", `no database "lend"`},
 		"nothing to lapse": {"lapse nobody", `no lock and no session "nobody"`},
+		"no rail":          {"payments 0", "there is no rail"},
+		"wrong payments":   {"rail\npayments 1", "asked to pay 0 times, want 1"},
 		"negated":          {"! exits 0 dlockctl lock list", "usage: exits CODE PROGRAM"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,8 @@ import (
 //	lapse KEY|SESSION             waits, by lockdb's clock, until the lease is over
 //	login [lock|pay|rail] ROLE    goes on as another of pgtest's logins; without a database in both, rail being paydb's
 //	emptydb                       goes on with two empty databases
+//	rail [broken|KEY OUTCOME [REFERENCE]]  gives the script a payment rail, out of order or with this in its record
+//	payments N                    the rail was asked to pay so often
 //	statedir                      goes on with the embedded default, in a folder of the script's own
 //
 // A FIELD is a path such as 0.token; count is the number of elements of a list.
@@ -44,6 +46,8 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"lapse":    {"lapse KEY|SESSION", runLapse, func(n int) bool { return n == 1 }},
 		"login":    {"login [lock|pay|rail] ROLE", runLogin, func(n int) bool { return n == 1 || n == 2 }},
 		"emptydb":  {"emptydb", runEmptyDB, func(n int) bool { return n == 0 }},
+		"rail":     {"rail [broken|KEY OUTCOME [REFERENCE]]", runRail, func(n int) bool { return n <= 3 }},
+		"payments": {"payments N", runPayments, func(n int) bool { return n == 1 }},
 		"statedir": {"statedir", runStateDir, func(n int) bool { return n == 0 }},
 	}
 	all := map[string]func(*testscript.TestScript, bool, []string){"json": runJSON, "sql": runSQL}

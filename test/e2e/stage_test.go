@@ -26,6 +26,8 @@ type stage struct {
 	// password is what no output may show, beside those of the instances that
 	// the program makes in folder.
 	password, folder string
+	// rail is nil until a script asks for one.
+	rail *paymentRail
 	// exit is the code of the last program that ran.
 	exit int
 }
@@ -100,14 +102,14 @@ func stateFolder(t testing.TB) string {
 	return folder
 }
 
-// destroyAll stops and removes the instances in a folder, and those that demo
-// made below it.
+// destroyAll stops and removes the instances in a folder, and those that demo and
+// drill made below it.
 func destroyAll(ctx context.Context, folder string) error {
-	demos, err := filepath.Glob(filepath.Join(folder, "dlockctl-demo-*"))
+	made, err := filepath.Glob(filepath.Join(folder, "dlockctl-d*-*"))
 	if err != nil {
 		return err
 	}
-	for _, dir := range append(demos, folder) {
+	for _, dir := range append(made, folder) {
 		env, err := devenv.Open(devenv.Options{StateDir: dir, Env: func(string) string { return "" }})
 		if err == nil {
 			err = env.Destroy(ctx)

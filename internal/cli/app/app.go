@@ -120,27 +120,10 @@ func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstor
 	if a.store != nil && purpose <= a.purpose {
 		return a.store, nil
 	}
-	cfg, err := a.Config()
+	opts, err := a.lockOptions(purpose)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := a.LockConfig()
-	if err != nil {
-		return nil, err
-	}
-	opts := postgres.Options{
-		Config: lock, AllowSameInstance: cfg.AllowSameInstance, Environment: cfg.Environment, Purpose: purpose, MaxConns: 1,
-	}
-	// Only who changes something must know that money stands elsewhere (K-6.1).
-	if purpose >= postgres.Changing && (cfg.Pay.Configured() || cfg.Embedded()) {
-		if opts.PeerConfig, err = a.PayConfig(); err != nil {
-			return nil, err
-		}
-	}
-	if purpose >= postgres.Changing {
-		a.Badge()
-	}
-	a.warnSameInstance(cfg)
 	store, err := a.open(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -150,6 +133,29 @@ func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstor
 	}
 	a.store, a.purpose = store, purpose
 	return store, nil
+}
+
+// lockOptions say how lockdb is opened for a purpose.
+func (a *App) lockOptions(purpose postgres.Purpose) (postgres.Options, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return postgres.Options{}, err
+	}
+	opts := postgres.Options{AllowSameInstance: cfg.AllowSameInstance, Environment: cfg.Environment, Purpose: purpose, MaxConns: 1, MarkDir: cfg.MarkDir}
+	if opts.Config, err = a.LockConfig(); err != nil {
+		return postgres.Options{}, err
+	}
+	// Only who changes something must know that money stands elsewhere (K-6.1).
+	if purpose >= postgres.Changing && (cfg.Pay.Configured() || cfg.Embedded()) {
+		if opts.PeerConfig, err = a.PayConfig(); err != nil {
+			return postgres.Options{}, err
+		}
+	}
+	if purpose >= postgres.Changing {
+		a.Badge()
+	}
+	a.warnSameInstance(cfg)
+	return opts, nil
 }
 
 // warnSameInstance says, once per command, that the laptop's override is in force
@@ -182,7 +188,7 @@ func (a *App) RailConfig() (*pgx.ConnConfig, error) {
 	if !cfg.Rail.Configured() {
 		return a.PayConfig()
 	}
-	return a.connConfig("rail", func(c *config.Config) config.Database { return c.Rail }, nil)
+	return a.connConfig("rail", func(c *config.Config) config.Database { return c.Rail.Database }, nil)
 }
 
 func (a *App) connConfig(name string, pick func(*config.Config) config.Database, embedded func(*devenv.Env) (string, error)) (*pgx.ConnConfig, error) {
@@ -257,7 +263,7 @@ func noDatabase(name string) *Failure {
 }
 
 func (a *App) dsnOrigin(cfg *config.Config, name string) config.Origin {
-	if pick := map[string]config.Database{"lock": cfg.Lock, "pay": cfg.Pay, "rail": cfg.Rail}[name]; pick.DSN != "" {
+	if pick := map[string]config.Database{"lock": cfg.Lock, "pay": cfg.Pay, "rail": cfg.Rail.Database}[name]; pick.DSN != "" {
 		return cfg.Origin(name + ".dsn")
 	}
 	return cfg.Origin(name + ".dsn_file")

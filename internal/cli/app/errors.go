@@ -47,7 +47,7 @@ type rule struct {
 // databases are the embedded ones.
 func rules(embedded bool) []rule {
 	unreachableHint := unreachableHint(embedded)
-	return slices.Concat(stopRules(), lockRules(unreachableHint), payRules(unreachableHint), migrationRules(), []rule{
+	return slices.Concat(unfinishedRules(), stopRules(), lockRules(unreachableHint), payRules(unreachableHint), restoreRules(unreachableHint), migrationRules(), []rule{
 		typed("VersionError", Refused, "server_too_old", func(*instance.VersionError) (string, any) {
 			return "upgrade the server, or give the address of a newer one", nil
 		}),

@@ -24,8 +24,12 @@ import (
 	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
+	"github.com/dlockctl/dlockctl/internal/instance/owner"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/mark"
 	"github.com/dlockctl/dlockctl/internal/paystore"
+	"github.com/dlockctl/dlockctl/internal/paystore/floor"
+	"github.com/dlockctl/dlockctl/internal/restore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -81,6 +85,20 @@ func samples() []sample {
 		{"ErrNotFound", paystore.ErrNotFound, app.NotFound, "not_found"},
 		{"ErrInvalid", paystore.ErrInvalid, app.Usage, "invalid_argument"},
 		{"UnreachableError", &paystore.UnreachableError{Doing: "connect", Err: errors.New("refused")}, app.Unreachable, "unreachable"},
+		{"CutOffError", &restore.CutOffError{Step: restore.StepAdvance, Err: &app.SignalError{Signal: syscall.SIGINT}}, app.Unknown, "cut_off"},
+		{"UnknownOutcomeError", &owner.UnknownOutcomeError{Doing: "freeze", Err: errors.New("cut")}, app.Unknown, "outcome_unknown"},
+		{"StalePlanError", &restore.StalePlanError{Moved: []string{"the target"}}, app.Refused, "stale_plan"},
+		{"PlanFileError", &restore.PlanFileError{Problem: "edited"}, app.Usage, "plan_file"},
+		{"ThawRefusedError", &restore.ThawRefusedError{Why: "restored", Command: "dlockctl restore plan"}, app.Refused, "thaw_refused"},
+		{"GateMovedError", &lockstore.GateMovedError{}, app.Refused, "gate_moved"},
+		{"ErrLockdbFirst", restore.ErrLockdbFirst, app.Refused, "lockdb_first"},
+		{"ErrNoPaydb", errors.Join(restore.ErrNoPaydb, errors.New("refused")), app.Refused, "no_paydb"},
+		{"UnresolvedError", &floor.UnresolvedError{Payouts: 2}, app.Refused, "unresolved_payouts"},
+		{"ErrMissing", mark.ErrMissing, app.Refused, "mark_missing"},
+		{"DamagedError", &mark.DamagedError{Path: "/m", Problem: "edited"}, app.Refused, "mark_damaged"},
+		{"BlockedError", &owner.BlockedError{Doing: "advance", Blockers: []owner.Process{{PID: 7}}}, app.Held, "blocked"},
+		{"RightsError", &owner.RightsError{Doing: "freeze", Login: "l", Missing: []string{"GRANT x TO l"}}, app.Refused, "permission_denied"},
+		{"UnreachableError", &owner.UnreachableError{Doing: "connect", Err: errors.New("refused")}, app.Unreachable, "unreachable"},
 		{"HistoryError", &flyway.HistoryError{Table: "t", Findings: []flyway.Finding{{Message: "edited", Hint: "put it back"}}}, app.History, "history"},
 		{"LockError", &flyway.LockError{Err: context.DeadlineExceeded}, app.Held, "migration_locked"},
 		{"MigrationError", &flyway.MigrationError{Script: "V1__x.sql", Err: &pgconn.PgError{Code: "42601"}}, app.Unexpected, "migration_failed"},
@@ -132,7 +150,10 @@ func TestErrorTable(t *testing.T) {
 func TestEveryExportedErrorHasARow(t *testing.T) {
 	t.Parallel()
 	rows := app.RuleNames()
-	for _, dir := range []string{"../../lockstore", "../../paystore", "../../flyway", "../../config", "../../devenv", "../../devenv/cluster", "../../instance"} {
+	for _, dir := range []string{
+		"../../lockstore", "../../paystore", "../../flyway", "../../config", "../../devenv", "../../devenv/cluster", "../../instance",
+		"../../restore", "../../instance/owner", "../../lockstore/mark", "../../paystore/floor",
+	} {
 		names := exportedErrors(t, dir)
 		if dir == "../../lockstore" && len(names) < 12 {
 			t.Errorf("only %v found in %s: the search is broken", names, dir)
@@ -228,6 +249,9 @@ func TestSignalKeepsWhatIsUnsettled(t *testing.T) {
 		{&flyway.UnknownOutcomeError{Script: "V1__x.sql", Err: context.Canceled}, app.Unknown, "outcome_unknown"},
 		{&flyway.MigrationError{Script: "V1__x.sql", Dirty: true, Err: context.Canceled}, app.History, "migration_dirty"},
 		{&flyway.MigrationError{Script: "V1__x.sql", Err: context.Canceled}, app.Interrupted, "interrupted"},
+		{&restore.CutOffError{Step: restore.StepBarrier, Err: context.Canceled}, app.Unknown, "cut_off"},
+		{&owner.UnknownOutcomeError{Doing: "freeze", Err: context.Canceled}, app.Unknown, "outcome_unknown"},
+		{&owner.UnreachableError{Doing: "connect", Err: context.Canceled}, app.Interrupted, "interrupted"},
 		{&lockstore.UnreachableError{Doing: "connect", Err: context.Canceled}, app.Interrupted, "interrupted"},
 	} {
 		got := app.Explain(app.Late(ctx, fmt.Errorf("migrate lockdb: %w", c.err)))

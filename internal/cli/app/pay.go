@@ -40,22 +40,31 @@ func (a *App) Rail(ctx context.Context) (*paystore.DB, error) {
 }
 
 func (a *App) openPay(ctx context.Context, address func() (*pgx.ConnConfig, error), purpose paystore.Purpose) (*paystore.DB, error) {
-	cfg, err := a.Config()
+	opts, err := a.payOptions(address, purpose)
 	if err != nil {
 		return nil, err
 	}
+	return paystore.Open(ctx, opts)
+}
+
+// payOptions say how paydb is opened for a purpose.
+func (a *App) payOptions(address func() (*pgx.ConnConfig, error), purpose paystore.Purpose) (paystore.Options, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return paystore.Options{}, err
+	}
 	opts := paystore.Options{AllowSameInstance: cfg.AllowSameInstance, Environment: cfg.Environment, Purpose: purpose, MaxConns: 1}
 	if opts.Config, err = address(); err != nil {
-		return nil, err
+		return paystore.Options{}, err
 	}
 	if purpose >= paystore.Changing {
 		if opts.PeerConfig, err = a.lockPeer(cfg); err != nil {
-			return nil, err
+			return paystore.Options{}, err
 		}
 		a.Badge()
 	}
 	a.warnSameInstance(cfg)
-	return paystore.Open(ctx, opts)
+	return opts, nil
 }
 
 // lockPeer is where lockdb is, nil where nobody says.

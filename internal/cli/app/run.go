@@ -11,8 +11,10 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/flyway"
+	"github.com/dlockctl/dlockctl/internal/instance/owner"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/paystore"
+	"github.com/dlockctl/dlockctl/internal/restore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -118,12 +120,17 @@ func stopped(ctx context.Context, err error) error {
 	var unsettled *flyway.UnknownOutcomeError
 	var unposted *paystore.UnknownOutcomeError
 	var migration *flyway.MigrationError
+	var unanswered *owner.UnknownOutcomeError
+	var cutOff *restore.CutOffError
 	var unreachable *lockstore.UnreachableError
 	var unreachablePay *paystore.UnreachableError
+	var unreachableOwner *owner.UnreachableError
 	switch {
-	case errors.As(err, &unknown), errors.As(err, &unsettled), errors.As(err, &unposted), errors.As(err, &migration) && migration.Dirty:
+	case errors.As(err, &unknown), errors.As(err, &unsettled), errors.As(err, &unposted), errors.As(err, &migration) && migration.Dirty,
+		errors.As(err, &unanswered), errors.As(err, &cutOff):
 		return fmt.Errorf("%w: %w", cause, err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &unreachable), errors.As(err, &unreachablePay):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &unreachable), errors.As(err, &unreachablePay),
+		errors.As(err, &unreachableOwner):
 		return &stoppedError{cause, err}
 	}
 	return err

@@ -53,7 +53,7 @@ func notFound(ctx context.Context, a *app.App, store lockstore.Store, key string
 	case lookErr != nil:
 		return lookErr
 	case twin == "":
-		return app.WithHint(err, "see what there is: "+plainCommand(a, "lock list"))
+		return app.WithHint(err, "see what there is: "+a.Command("lock list"))
 	}
 	return &app.Failure{Exit: app.NotFound, Code: "not_found", Message: err.Error(), Hint: twin + ": have both programs spell it in one Unicode form (NFC)"}
 }

@@ -71,28 +71,7 @@ func entryColumns() []ui.Column {
 // --, for quotes do not help there.
 func command(a *app.App, verb, key string, flags ...string) string {
 	if strings.HasPrefix(key, "-") {
-		return plainCommand(a, verb, flags...) + " -- " + quoted(key)
+		return a.Command(verb, flags...) + " -- " + app.Quoted(key)
 	}
-	return plainCommand(a, verb, slices.Concat([]string{key}, flags)...)
-}
-
-// plainCommand is command without a key.
-func plainCommand(a *app.App, verb string, words ...string) string {
-	line := "dlockctl " + verb
-	for _, word := range slices.Concat(words, a.Connection()) {
-		line += " " + quoted(word)
-	}
-	return line
-}
-
-// quoted is s as a POSIX shell reads it back, for commands that are printed to
-// be run.
-func quoted(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return a.Command(verb, slices.Concat([]string{key}, flags)...)
 }

@@ -1,0 +1,113 @@
+package restore
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/restore"
+	"github.com/dlockctl/dlockctl/internal/ui"
+)
+
+// finish prints what a fast-forward did, and makes all but SAFE and ADVANCED an
+// error with its exit code.
+func finish(a *app.App, opts fastForwardOptions, result restore.Result) error {
+	if err := printResult(a, opts, result); err != nil {
+		return err
+	}
+	switch result.Outcome { //nolint:exhaustive // the others are failures
+	case restore.Safe, restore.Advanced:
+		return nil
+	}
+	message := "nothing was changed"
+	if result.Step != restore.StepEvidence {
+		message = "it ended at step " + string(result.Step) + ", and lockdb grants nothing until it is run again"
+	}
+	return failure(a, result.Outcome, result.Why, result.Fixes, message)
+}
+
+func printResult(a *app.App, opts fastForwardOptions, result restore.Result) error {
+	if !a.ForPeople() {
+		return printData(a, result, result.Plan.Evidence)
+	}
+	p, err := newPage(a)
+	if err != nil {
+		return err
+	}
+	p.outcome(result)
+	if result.Outcome == restore.Advanced {
+		p.moved(result)
+	}
+	if slices.Contains([]restore.Outcome{restore.RefusedEvidence, restore.RefusedConfig, restore.RefusedTraffic, restore.VerifyFailed}, result.Outcome) {
+		p.evidence(result.Plan.Evidence, result.Plan.ObservedIn)
+	}
+	if len(result.Blockers) > 0 {
+		p.part()
+		p.processes("in the way", result.Blockers)
+	}
+	p.part()
+	switch result.Outcome {
+	case restore.Safe:
+		p.run("next", a.Command("restore verify"))
+	case restore.Advanced:
+		p.fixes("next", result.Next)
+	default:
+		_, fixes := gather(result.Why, result.Fixes, result.Plan.Evidence)
+		p.fixes("fix", fixes)
+		if result.Step != restore.StepEvidence {
+			p.run("then", a.Command("restore fast-forward", append(opts.words(), "--reason", "TEXT")...))
+		}
+	}
+	return p.err
+}
+
+func (p *page) outcome(result restore.Result) {
+	switch result.Outcome {
+	case restore.Safe:
+		p.verdict(ui.Good, "SAFE", "nothing was changed: a fast-forward was completed here, and nothing has been granted since")
+	case restore.Advanced:
+		if result.GateOpen {
+			p.verdict(ui.Good, "ADVANCED", "lockdb grants again, above token %s", result.To)
+		} else {
+			p.verdict(ui.Warn, "ADVANCED", "lockdb is safe above token %s, and still frozen", result.To)
+		}
+	default:
+		tone := ui.Bad
+		if result.Step != restore.StepEvidence {
+			tone = ui.Alarm
+		}
+		p.verdict(tone, string(result.Outcome), "%s", map[restore.Outcome]string{
+			restore.RefusedTraffic:  "tokens are still being drawn somewhere",
+			restore.RefusedEvidence: "the evidence is not complete, or not to be believed",
+			restore.RefusedConfig:   "the token source would repeat tokens, or has no room",
+			restore.LockTimeout:     "another transaction is in the way; grants are closed",
+			restore.VerifyFailed:    "lockdb is not safe; grants are closed",
+		}[result.Outcome])
+	}
+	p.part()
+	why, _ := gather(result.Why, result.Fixes, result.Plan.Evidence)
+	for _, text := range why {
+		p.fact(ui.Plain, "because", "%s", text)
+	}
+}
+
+// moved is what was done.
+func (p *page) moved(result restore.Result) {
+	p.fact(ui.Plain, "moved", "the token source from %s to %s; operator log record %d", result.From, result.To, result.RecordID)
+	if !result.Moved {
+		p.fact(ui.Plain, "", "it stood there already: this completed a run that was cut off")
+	}
+	p.fact(ui.Plain, "ended", "%s and %s, an audit row each", count(result.SessionsVoided, "session"), count(result.LocksVoided, "lock"))
+	for _, floor := range result.Floors {
+		p.fact(ui.Plain, "refused", "every token up to %d at the %s", floor.To, floor.Point)
+	}
+	if result.Mark != "" {
+		p.fact(ui.Plain, "mark", "raised: %s", result.Mark)
+	}
+	if len(result.Plan.Accepted) > 0 {
+		p.fact(ui.Warn, "without", "%s", strings.Join(result.Plan.Accepted, ", "))
+	}
+	if result.Verification != nil && result.Verification.Safe {
+		p.fact(ui.Plain, "verified", "through new connections, before the gate was opened")
+	}
+}

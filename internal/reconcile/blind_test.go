@@ -28,6 +28,9 @@ func TestNothingToCheckIsNotClean(t *testing.T) {
 			ALTER TABLE opening_balance ENABLE ALWAYS TRIGGER opening_balance_append_only`, reconcile.Scope{}, "paydb has no accounts"},
 		"no such account":       {"", reconcile.Scope{Accounts: []string{unknown}}, "no account is in scope"},
 		"one account of two":    {"", reconcile.Scope{Accounts: []string{unknown, payer}}, "1 of the 2 accounts in scope do not exist, or not in the currencies asked for"},
+		"one currency of two":   {"", reconcile.Scope{Currencies: []string{"XTS", "EUR"}}, "no account in scope holds XTS"},
+		"a rule without a list": {"", reconcile.Scope{Rules: []string{"A01", "S01"}}, "S01 was not checked: it compares with a rail statement, and none was given"},
+		"a rule without a seal": {"", reconcile.Scope{Rules: []string{"D10"}}, "D10 was not checked: it compares with an earlier run, and none was given"},
 		"no account in it":      {"", reconcile.Scope{Currencies: []string{"XTS"}}, "no account is in scope"},
 		"claims and no journal": {"INSERT INTO payout (payout_id, account_id, amount_minor, currency, idempotency_key) VALUES ('b0000000-0000-0000-0000-000000000001', '" + payer + "', 1, 'EUR', 'k'); UPDATE payout SET state = 'CLAIMED', claimed_by = 'w', claim_token = 1", reconcile.Scope{}, "the journal of grants is empty, and payouts were claimed"},
 	} {

@@ -73,8 +73,8 @@ func fenceFamilies() []family {
 			classes:   []string{"B05", "B06", "B07", "B08", "B09", "B12", "B19"},
 			aboveLast: []string{"B06", "B07", "B08", "B09"},
 		},
-		{name: "b01_account_fence", reads: ReadsPay, reread: byAccount, weight: 10, classes: []string{"B01", "B02", "B03"}},
-		{name: "b10_rail_mark", reads: ReadsPay, reread: byAccount, weight: 8, classes: []string{"B10", "B11"}},
-		{name: "b04_leg_token", reads: ReadsPay, reread: byPayout, weight: 5, classes: []string{"B04", "B15"}},
+		{name: "b10_rail_mark", reads: ReadsPay, reread: byAccount, weight: 10, classes: []string{"B10", "B11"}},
+		{name: "b01_account_fence", reads: ReadsPay, reread: byAccount, weight: 7, classes: []string{"B01", "B02", "B03"}},
+		{name: "b04_leg_token", reads: ReadsPay, reread: byPayout, weight: 7, classes: []string{"B04", "B15"}},
 	}
 }

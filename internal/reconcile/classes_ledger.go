@@ -57,10 +57,10 @@ func ledgerClasses() []Class {
 func ledgerFamilies() []family {
 	return []family{
 		{
-			name: "legs", reads: ReadsPay, reread: byPayout, weight: 20,
+			name: "legs", reads: ReadsPay, reread: byPayout, weight: 7,
 			classes: []string{"A05", "A06", "A07", "A08", "A09", "A10", "A11", "A12", "A13", "A14", "A15", "A20"},
 		},
-		{name: "accounts", reads: ReadsPay, reread: byAccount, weight: 10, classes: []string{"A01", unanchoredClass, "A04", "A10", "A14"}},
-		{name: "currencies", reads: ReadsPay, reread: byPayout, weight: 3, classes: []string{"A16"}},
+		{name: "accounts", reads: ReadsPay, reread: byAccount, weight: 5, classes: []string{"A01", unanchoredClass, "A04", "A10", "A14"}},
+		{name: "currencies", reads: ReadsPay, reread: byPayout, weight: 2, classes: []string{"A16"}},
 	}
 }

@@ -26,6 +26,6 @@ func previousFamilies(p *Previous) []family {
 		{name: "openings", classes: []string{"A03"}, reads: ReadsPay, check: p.openings, reread: whole, weight: 3},
 		{name: "finals", classes: []string{"C14"}, reads: ReadsPay, check: p.finalStates, reread: byPayout, weight: 3},
 		{name: "highest", classes: []string{"D01", "D04"}, reads: ReadsBoth, check: p.highest, aboveLast: []string{"D01"}, reread: whole},
-		{name: "sealed legs", classes: []string{"D10"}, reads: ReadsPay, check: p.sealedLegs, reread: whole, weight: 5},
+		{name: "sealed legs", classes: []string{"D10"}, reads: ReadsPay, check: p.sealedLegs, reread: whole, weight: 5, sealed: true},
 	}
 }

@@ -39,7 +39,7 @@ func railClasses() []Class {
 		rail("C10", "submitted_unclaimed", Critical, "attempts",
 			"Who submits a payout has claimed it.", "the attempt's token"),
 		then(rail("C11", "stuck", Medium, "payouts",
-			"A payout is PENDING for at most 24 hours, CLAIMED or RAIL_SUBMITTED without an attempt for at most one.", ofClaim), show),
+			"A payout is PENDING for at most 24 hours, CLAIMED, or at the rail without an attempt, for at most one.", ofClaim), show),
 		rail("C12", "illegal_state", High, "payouts",
 			"A payout is in a state that there is, and its times are in order.", ofClaim),
 		then(rail("C13", "paid_not_debited", Critical, "payouts",
@@ -49,9 +49,9 @@ func railClasses() []Class {
 
 func railFamilies() []family {
 	return []family{
-		{name: "c02_payout", reads: ReadsPay, reread: byPayout, weight: 8, classes: []string{"C02", "C03", "C05", "C09", "C11", "C12", "C13"}},
-		{name: "c01_attempt", reads: ReadsPay, reread: byPayout, weight: 4, classes: []string{"C01", "C04", "C07", "C08"}},
-		{name: "c06_reference", reads: ReadsPay, reread: whole, weight: 3, classes: []string{"C06"}},
+		{name: "c02_payout", reads: ReadsPay, reread: byPayout, weight: 7, classes: []string{"C02", "C03", "C05", "C09", "C11", "C12", "C13"}},
+		{name: "c01_attempt", reads: ReadsPay, reread: byPayout, weight: 7, classes: []string{"C01", "C04", "C07", "C08"}},
+		{name: "c06_reference", reads: ReadsPay, reread: byReference, weight: 7, classes: []string{"C06"}},
 		{name: "c10_claim", reads: ReadsPay, reread: byPayout, weight: 3, classes: []string{"C10"}},
 	}
 }

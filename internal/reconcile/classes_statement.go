@@ -16,7 +16,7 @@ func statementClasses() []Class {
 			"What the rail paid has a payout.", "nobody", "dlockctl payout list --idempotency-key KEY"),
 		missing,
 		rail("S03", "paid_otherwise",
-			"The rail paid the payout's amount, in its currency.", ofAttempt, show),
+			"The rail paid the payout's amount, in its currency, under the reference that it gave.", ofAttempt, show),
 		rail("S04", "listed_twice",
 			"A key and a reference stand on the statement once.", ofAttempt, explainIt),
 		rail("S05", "paid_not_acked",

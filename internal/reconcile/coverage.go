@@ -4,12 +4,17 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-//go:embed queries/count_*.sql
-var countFiles embed.FS
+var (
+	//go:embed queries/count_*.sql
+	countFiles embed.FS
+	//go:embed queries/scope_currencies.sql
+	scopeCurrenciesQuery string
+)
 
 // population is what classes are checked over.
 type population struct{ name, database string }
@@ -51,6 +56,28 @@ func (r *run) count(ctx context.Context, p population) {
 		return
 	}
 	r.book.setCount(p.name, n)
+}
+
+// heldCurrencies notes the currencies asked for that no account holds: of them nothing
+// was found out.
+func (r *run) heldCurrencies(ctx context.Context) {
+	if len(r.o.Scope.Currencies) < 2 { // a single one leaves no account in scope
+		return
+	}
+	err := r.pay.with(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, scopeCurrenciesQuery, r.reading().args(nil))
+		if err != nil {
+			return err
+		}
+		none, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if len(none) > 0 {
+			r.book.miss(cause{subject: "currencies", reason: "no account in scope holds " + strings.Join(none, ", ")})
+		}
+		return err
+	})
+	if err != nil {
+		r.book.miss(r.broken(ctx, "currencies", err))
+	}
 }
 
 func (r *run) snapshotOf(database string) *snapshot {

@@ -1,5 +1,11 @@
 package reconcile
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Difference is what changed from one run to the next, by the findings' ids.
 type Difference struct {
 	OldRun string `json:"old_run_id"`
@@ -41,12 +47,24 @@ func Diff(older, newer Report) Difference {
 	return d
 }
 
+// narrower tells that the newer run left something out that the older one looked at;
+// none is all.
+func narrower(what string, older, newer []string) []string {
+	left := func(one string) bool { return !slices.Contains(newer, one) }
+	if len(newer) == 0 || len(older) > 0 && !slices.ContainsFunc(older, left) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the newer run looked at the %s %s only", what, strings.Join(newer, ", "))}
+}
+
 // notComparable says why a finding may be gone without having been repaired.
 func notComparable(older, newer Report) []string {
 	why := []string{}
-	if older.Pay.SystemIdentifier != newer.Pay.SystemIdentifier {
+	if older.Pay.SystemIdentifier != newer.Pay.SystemIdentifier || older.Pay.Database != newer.Pay.Database {
 		why = append(why, "they read different databases")
 	}
+	why = append(why, narrower("accounts", older.Scope.Accounts, newer.Scope.Accounts)...)
+	why = append(why, narrower("currencies", older.Scope.Currencies, newer.Scope.Currencies)...)
 	checked := map[string]bool{}
 	for _, c := range newer.Coverage {
 		checked[c.Class] = c.Skipped == ""

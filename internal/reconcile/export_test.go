@@ -95,7 +95,7 @@ func FamilyQueries(ctx context.Context) ([]FamilyQuery, error) {
 	}
 	for name, text := range map[string]string{
 		"state": stateQuery, "last token": lastTokenQuery, "pipeline": pipelineQuery, "objects": objectsQuery,
-		"partitions": partitionsQuery, "replica logins": replicaLoginsQuery, "rights": rightsQuery,
+		"partitions": partitionsQuery, "replica logins": replicaLoginsQuery, "rights": rightsQuery, "scope currencies": scopeCurrenciesQuery,
 	} {
 		if err := add(name, text, name == "last token", pgx.NamedArgs{"tables": []string{}}); err != nil {
 			return nil, err

@@ -48,6 +48,8 @@ const (
 	// decide about it.
 	byAccount
 	byPayout
+	// byReference narrows @references to the subjects of the suspects.
+	byReference
 	// never is for what cannot have changed: a family that reads lockdb alone, whose
 	// snapshot is the later one already.
 	never
@@ -68,16 +70,19 @@ type family struct {
 	// is not known they are skipped, and said to be.
 	aboveLast []string
 	reread    rereading
+	// sealed is true for what compares transactions with those of a seal.
+	sealed bool
 	// weight is how long it takes beside others, 1 for 0: progress guesses by it.
 	weight int
 }
 
 func (f family) needsLock() bool { return f.reads == ReadsLock || f.reads == ReadsBoth }
 
-// families lists them, the longest-running first: the workers end together.
+// families lists them, the longest-running first and the shortest last: the workers end
+// together.
 func families(o Options) []family {
 	return slices.Concat(
-		ledgerFamilies(), fenceFamilies(), railFamilies(), systemFamilies(),
+		fenceFamilies(), railFamilies(), ledgerFamilies(), systemFamilies(),
 		previousFamilies(o.Previous), statementFamilies(o.Statement),
 	)
 }
@@ -96,8 +101,8 @@ type reading struct {
 	// pay is nil for a family that reads lockdb alone, lock for one that reads paydb
 	// alone. Both are read-only, and may be used until the check returns.
 	pay, lock pgx.Tx
-	// accounts, payouts and currencies narrow it; nil means all.
-	accounts, payouts, currencies []string
+	// accounts, payouts, currencies and references of the rail narrow it; nil means all.
+	accounts, payouts, currencies, references []string
 	// lastToken is the last token issued, read after both snapshots, if lastKnown.
 	lastToken int64
 	lastKnown bool
@@ -112,7 +117,7 @@ const clockSkew = 5 * time.Second
 // args are the named arguments of every query.
 func (rd reading) args(more pgx.NamedArgs) pgx.NamedArgs {
 	args := pgx.NamedArgs{
-		"accounts": rd.accounts, "payouts": rd.payouts, "currency": rd.currencies,
+		"accounts": rd.accounts, "payouts": rd.payouts, "currency": rd.currencies, "references": rd.references,
 		"skew": clockSkew, "last_token": nil,
 	}
 	if rd.lastKnown {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"slices"
 
 	"github.com/google/uuid"
@@ -67,9 +68,13 @@ func ReadPrevious(r io.Reader, since bool) (*Previous, error) {
 			return nil, err
 		}
 	}
-	if p.since && p.Baseline && p.Outcome != Clean {
+	if p.since && p.Outcome != Clean {
+		of := "is"
+		if p.Baseline {
+			of = "is a baseline"
+		}
 		return nil, &SealError{
-			Problem: fmt.Sprintf("is a baseline of a run that was %s: what it saw cannot be passed over", p.Outcome),
+			Problem: fmt.Sprintf("%s of a run that was %s: what it saw cannot be passed over", of, p.Outcome),
 			Want:    "give it as --baseline, or seal a clean run with --seal and give that",
 		}
 	}
@@ -85,6 +90,9 @@ func (p *Previous) line(number int, line []byte) error {
 		}
 		if p.Version != sealVersion {
 			return &SealError{Problem: fmt.Sprintf("has version %d, and this program reads %d", p.Version, sealVersion), Want: "take another one"}
+		}
+		if !p.sound() {
+			return edited(number)
 		}
 		return nil
 	}
@@ -111,6 +119,17 @@ func (p *Previous) line(number int, line []byte) error {
 	}
 	p.accounts[id] = opening{currency: body.Currency, minor: body.Opening, recorded: body.Recorded}
 	return nil
+}
+
+// sound tells that the header has what later is relied on.
+func (h sealHeader) sound() bool {
+	if _, err := parseSnapshot(h.Snapshot); err != nil || h.Runs < 0 || len(h.Buckets) != SealBuckets {
+		return false
+	}
+	return !slices.ContainsFunc(h.Buckets, func(b bucket) bool {
+		_, number := new(big.Int).SetString(b.Sum, 10)
+		return !number
+	})
 }
 
 func (p *Previous) whole(end sealEnd, digest string) error {

@@ -179,10 +179,11 @@ func (p *Previous) bucketAgain(ctx context.Context, rd reading, found *sink) err
 		i, SealBuckets, p.Buckets[i].Legs, now[i].Legs)})
 }
 
-// comparable tells that the seal was taken in this very life of the database, so that
-// transaction numbers mean the same.
+// comparable tells that the seal was taken of this very database, in this life of it,
+// so that transaction numbers mean the same. A standby has no timeline to tell, nor can
+// its snapshot say which transactions were in progress.
 func (p *Previous) comparable(now Snapshot) bool {
-	return p.SystemIdentifier == now.SystemIdentifier && p.Timeline == now.Timeline
+	return p.SystemIdentifier == now.SystemIdentifier && p.Database == now.Database && p.Timeline == now.Timeline && p.Timeline != 0
 }
 
 // touched are the payouts that a run since the seal looks at; nil for all.

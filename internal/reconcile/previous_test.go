@@ -2,6 +2,8 @@ package reconcile_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
@@ -91,6 +93,90 @@ func TestARemovedLegIsFoundWithinTheBuckets(t *testing.T) {
 	t.Errorf("a removed leg was not found within %d runs", reconcile.SealBuckets)
 }
 
+// The same, when each run goes on from the seal of the one before, as they are meant
+// to be used: a seal vouches for the legs that its run did not look at with what the
+// seals before it say of them.
+//
+// Mutation: leave carry out of seal.
+func TestARemovedLegIsFoundInAChainOfSeals(t *testing.T) {
+	t.Parallel()
+	w := healthy(t, 16)
+	seal := w.seal(t)
+	exec(t, w.pay, loose)
+	// Both legs, and both balances: all that is left agrees.
+	exec(t, w.pay, `CREATE TEMP TABLE gone AS SELECT payout_id FROM payout WHERE state = 'POSTED' ORDER BY claim_token LIMIT 1;
+		UPDATE account a SET balance_minor = balance_minor + CASE direction WHEN 'DEBIT' THEN amount_minor ELSE -amount_minor END
+		  FROM ledger_entry l WHERE l.payout_id IN (TABLE gone) AND l.account_id = a.account_id;
+		DELETE FROM ledger_entry WHERE payout_id IN (TABLE gone)`)
+	exec(t, w.pay, tight)
+	for range reconcile.SealBuckets {
+		var text bytes.Buffer
+		report := w.run(t, since(t, seal), func(o *reconcile.Options) { o.Seal = &reconcile.Sealing{To: &text, By: "erin@ops"} })
+		if slices.Contains(classes(report.Findings), "D10") {
+			return
+		}
+		if !report.Sealed {
+			t.Fatalf("%s: %+v %v", report.Outcome, report.Findings, report.Notes)
+		}
+		seal = text.String()
+	}
+	t.Errorf("a removed posting was not found by %d runs, each on the seal of the one before", reconcile.SealBuckets)
+}
+
+// tight lets the triggers fire again that loose took out: all of them do always.
+const tight = `DO $$ DECLARE g record; BEGIN
+	FOR g IN SELECT tgrelid::regclass AS of, tgname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = current_schema()::regnamespace AND NOT tgisinternal LOOP
+		EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', g.of, g.tgname);
+	END LOOP;
+	FOR g IN SELECT DISTINCT tgrelid::regclass AS of, tgname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = current_schema()::regnamespace AND tgisinternal LOOP
+		EXECUTE format('ALTER TABLE %s ENABLE TRIGGER %I', g.of, g.tgname);
+	END LOOP; END $$;`
+
+// Transaction numbers mean something in one life of one database: a seal of another
+// narrows nothing, and convicts no leg.
+//
+// Mutation: leave a condition out of comparable, or sealed out of jobs.
+func TestASealOfAnotherLife(t *testing.T) {
+	t.Parallel()
+	w := healthy(t, 16)
+	seal := w.seal(t)
+	for name, other := range map[string]string{
+		"instance": resealed(t, seal, `"system_identifier":7`, `"system_identifier":6`),
+		"timeline": resealed(t, seal, `"timeline":`, `"timeline":1`),
+		"standby":  resealed(t, seal, `"timeline":1`, `"timeline":0`),
+		"database": resealed(t, seal, `"database":"`, `"database":"other_`),
+	} {
+		// A seal in whose eyes every transaction came later.
+		report := w.run(t, since(t, resealed(t, other, `"snapshot":"`, `"snapshot":"1:1:","was":"`)))
+		if report.Outcome != reconcile.Clean || !slices.ContainsFunc(report.Notes, func(n string) bool { return strings.Contains(n, "everything was read") }) {
+			t.Errorf("another %s: %s, %v, %q", name, report.Outcome, classes(report.Findings), report.Notes)
+		}
+		i := slices.IndexFunc(report.Coverage, func(c reconcile.Coverage) bool { return c.Class == "D10" })
+		if report.Coverage[i].Skipped == "" {
+			t.Errorf("another %s: D10 is said to be checked", name)
+		}
+	}
+}
+
+// What a run did not look at is not sealed.
+//
+// Mutation: leave the scope out of sealUp.
+func TestAPartIsNotSealed(t *testing.T) {
+	t.Parallel()
+	w := seeded(t, 16)
+	for name, scope := range map[string]reconcile.Scope{
+		"a rule": {Rules: []string{"A02"}}, "an account": {Accounts: []string{payer}}, "a currency": {Currencies: []string{"EUR"}},
+	} {
+		var text bytes.Buffer
+		report := w.run(t, func(o *reconcile.Options) {
+			o.Scope, o.Seal = scope, &reconcile.Sealing{To: &text, By: "erin@ops"}
+		})
+		if report.Outcome != reconcile.Clean || report.Sealed || text.Len() > 0 || !slices.Contains(report.Notes, "nothing was sealed: the run looked at a part only") {
+			t.Errorf("%s: %s, sealed %t, %q", name, report.Outcome, report.Sealed, report.Notes)
+		}
+	}
+}
+
 // A seal is taken of a clean run only, and counts its predecessors; a baseline of any.
 //
 // Mutation: seal whatever the outcome, or leave Baseline out of ReadPrevious.
@@ -133,7 +219,7 @@ func TestWhatIsSealed(t *testing.T) {
 
 // A seal that is not as it was written is refused.
 //
-// Mutation: leave the digest out of whole.
+// Mutation: leave the digest out of whole, or a condition out of sound.
 func TestAnEditedSealIsRefused(t *testing.T) {
 	t.Parallel()
 	w := healthy(t, 16)
@@ -147,11 +233,30 @@ func TestAnEditedSealIsRefused(t *testing.T) {
 		"empty":      {"", "is cut off"},
 		"newer":      {strings.Replace(seal, `"version":1`, `"version":2`, 1), "has version 2"},
 		"garbage":    {lines[0] + "garbage\n", "line 2 cannot be read"},
+		// With a digest that is right again, for it keeps nobody from making one.
+		"buckets":  {resealed(t, seal, `"buckets":[`, `"none":[`), "line 1 cannot be read"},
+		"runs":     {resealed(t, seal, `"runs":0`, `"runs":-1`), "line 1 cannot be read"},
+		"snapshot": {resealed(t, seal, `"snapshot":"`, `"snapshot":"x:`), "line 1 cannot be read"},
+		"outcome":  {resealed(t, seal, `"outcome":"CLEAN"`, `"outcome":"BREAKS"`), "is of a run that was BREAKS"},
 	} {
 		if _, err := reconcile.ReadPrevious(strings.NewReader(c.text), true); !refused(err, c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+}
+
+// resealed is a seal that somebody edited, and gave the digest that belongs to it.
+func resealed(t *testing.T, seal, old, text string) string {
+	t.Helper()
+	lines := strings.SplitAfter(seal, "\n")
+	body := strings.Replace(strings.Join(lines[:len(lines)-2], ""), old, text, 1)
+	end := lines[len(lines)-2]
+	at := strings.Index(end, `"sha256":"`) + len(`"sha256":"`)
+	if body == strings.Join(lines[:len(lines)-2], "") || at < len(`"sha256":"`) {
+		t.Fatalf("%s is not in the seal", old)
+	}
+	sum := sha256.Sum256([]byte(body))
+	return body + end[:at] + hex.EncodeToString(sum[:]) + end[at+hex.EncodedLen(sha256.Size):]
 }
 
 func refused(err error, want string) bool {
@@ -171,5 +276,34 @@ func TestDiff(t *testing.T) {
 	want := reconcile.Difference{OldRun: "1", NewRun: "2", Comparable: true, Why: []string{}, New: []reconcile.Finding{f("A01-c")}, Still: []reconcile.Finding{f("A01-b")}, Gone: []reconcile.Finding{f("A01-a")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What the newer run left out is not gone.
+//
+// Mutation: leave narrower, or the database, out of notComparable.
+func TestDiffOfAnotherScope(t *testing.T) {
+	t.Parallel()
+	report := func(database string, scope reconcile.Scope) reconcile.Report {
+		return reconcile.Report{Scope: scope, Pay: reconcile.Snapshot{SystemIdentifier: 7, Database: database}}
+	}
+	whole, eur := report("pay", reconcile.Scope{}), report("pay", reconcile.Scope{Currencies: []string{"EUR"}})
+	one, two := report("pay", reconcile.Scope{Accounts: []string{"a"}}), report("pay", reconcile.Scope{Accounts: []string{"a", "b"}})
+	for _, c := range []struct {
+		older, newer reconcile.Report
+		why          string
+	}{
+		{whole, whole, ""},
+		{eur, whole, ""},
+		{eur, eur, ""},
+		{one, two, ""},
+		{whole, eur, "the newer run looked at the currencies EUR only"},
+		{two, one, "the newer run looked at the accounts a only"},
+		{whole, report("other", reconcile.Scope{}), "they read different databases"},
+	} {
+		d := reconcile.Diff(c.older, c.newer)
+		if why := strings.Join(d.Why, "; "); why != c.why || d.Comparable != (why == "") {
+			t.Errorf("%+v and %+v: comparable %t, %q, want %q", c.older.Scope, c.newer.Scope, d.Comparable, why, c.why)
+		}
 	}
 }

@@ -83,7 +83,7 @@ func confirmAll(found []Finding) {
 	}
 }
 
-// narrow leaves the accounts or the payouts of the suspects.
+// narrow leaves the accounts, the payouts or the references of the suspects.
 func narrow(rd *reading, by rereading, found []Finding) {
 	if len(found) > mostSuspects {
 		return
@@ -95,6 +95,8 @@ func narrow(rd *reading, by rereading, found []Finding) {
 			ids[finding.AccountID] = true
 		case byPayout:
 			ids[finding.PayoutID] = true
+		case byReference:
+			ids[finding.Subject] = true
 		case whole, never:
 			return
 		}
@@ -102,10 +104,15 @@ func narrow(rd *reading, by rereading, found []Finding) {
 	if ids[""] {
 		return // a row without the id cannot be found by it
 	}
-	if by == byAccount {
-		rd.accounts = slices.Sorted(maps.Keys(ids))
-	} else {
-		rd.payouts = slices.Sorted(maps.Keys(ids))
+	suspects := slices.Sorted(maps.Keys(ids))
+	switch by {
+	case byAccount:
+		rd.accounts = suspects
+	case byPayout:
+		rd.payouts = suspects
+	case byReference:
+		rd.references = suspects
+	case whole, never:
 	}
 }
 

@@ -65,10 +65,14 @@ type Scope struct {
 
 // Snapshot says which state of a database a run read.
 type Snapshot struct {
-	SystemIdentifier int64     `json:"system_identifier"`
-	Timeline         int32     `json:"timeline"`
-	LSN              string    `json:"lsn"`
-	At               time.Time `json:"at"`
+	SystemIdentifier    int64  `json:"system_identifier"`
+	SystemIdentifierStr string `json:"system_identifier_str"`
+	// Timeline is 0 on a standby.
+	Timeline int32 `json:"timeline"`
+	// Database is its name in the instance, which may have several.
+	Database string    `json:"database"`
+	LSN      string    `json:"lsn"`
+	At       time.Time `json:"at"`
 	// Xmin is the snapshot's lowest transaction still running.
 	Xmin int64 `json:"xmin,omitempty"`
 	// Standby tells that it was read from a standby. LagMS is how far behind that was

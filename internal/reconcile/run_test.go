@@ -110,6 +110,36 @@ func TestBalancesAndTotals(t *testing.T) {
 	}
 }
 
+// A time that no calendar has, which a service may write, hides no finding.
+//
+// Clauses: K-8.1
+// Mutation: leave an isfinite out of rules, or the filter out of pipeline.sql.
+func TestInfiniteTimesHideNothing(t *testing.T) {
+	t.Parallel()
+	w := healthy(t, 16)
+	exec(t, w.pay, loose)
+	exec(t, w.pay, `CREATE TEMP TABLE one AS SELECT p.payout_id, p.account_id FROM payout p WHERE p.state = 'POSTED' ORDER BY p.claim_token LIMIT 1;
+		UPDATE account SET balance_minor = balance_minor + 1, updated_at = 'infinity' WHERE account_id = (SELECT account_id FROM one);
+		UPDATE ledger_entry SET created_at = 'infinity' WHERE payout_id = (SELECT payout_id FROM one);
+		UPDATE ledger_entry SET account_id = gen_random_uuid(), created_at = '-infinity' WHERE entry_id = (SELECT entry_id FROM ledger_entry WHERE payout_id <> (SELECT payout_id FROM one) AND direction = 'CREDIT' ORDER BY fence LIMIT 1);
+		UPDATE payout SET created_at = '-infinity', updated_at = 'infinity' WHERE state NOT IN ('POSTED', 'FAILED', 'ABANDONED');
+		UPDATE payout SET currency = 'XTS', created_at = '-infinity' WHERE payout_id = (SELECT payout_id FROM payout WHERE state = 'FAILED' LIMIT 1);
+		UPDATE pay_gate SET timeline_id = 99, closed_by = 'x', closed_reason = 'y', closed_at = 'infinity'`)
+	exec(t, w.lock, loose)
+	exec(t, w.lock, "UPDATE lock_entry SET acquired_at = '-infinity'; UPDATE lock_gate SET timeline_id = 99, closed_by = 'x', closed_reason = 'y', closed_at = 'infinity'; UPDATE lock_revocation SET revoked_at = 'infinity'")
+	report := w.run(t)
+	for _, m := range report.Missing {
+		if m.Class != "D05" { // the triggers that loose took out
+			t.Errorf("not checked: %s %s", m.Class, m.Reason)
+		}
+	}
+	for _, class := range []string{"A01", "A14", "A16", "A20", "D03"} {
+		if !slices.Contains(classes(report.Findings), class) {
+			t.Errorf("%s was not found among %v", class, classes(report.Findings))
+		}
+	}
+}
+
 // An account without an opening is neither clean nor a break, and hides none.
 //
 // Clauses: K-4.8, K-8.5
@@ -243,6 +273,7 @@ func TestScope(t *testing.T) {
 	}{
 		"its account":      {reconcile.Scope{Accounts: []string{strings.ToUpper(payer)}}, reconcile.Breaks},
 		"another account":  {reconcile.Scope{Accounts: []string{other}}, reconcile.Clean},
+		"an account twice": {reconcile.Scope{Accounts: []string{other, strings.ToUpper(other)}}, reconcile.Clean},
 		"its currency":     {reconcile.Scope{Currencies: []string{"EUR"}}, reconcile.Breaks},
 		"another currency": {reconcile.Scope{Currencies: []string{"GBP", "USD"}}, reconcile.Clean},
 		"its rule":         {reconcile.Scope{Rules: []string{"balance_drift"}}, reconcile.Breaks},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,10 @@ func (r *run) jobs() []job {
 			r.book.missClasses(cause{subject: lockDB, reason: r.book.lockReason}, f.classes...)
 			continue
 		}
+		if f.sealed && !r.o.Previous.comparable(r.pay.facts) {
+			r.leaveOut("it compares transactions with those of the seal, which is not of this life of this database", f.classes...)
+			continue
+		}
 		if !r.lastSeen && len(f.aboveLast) > 0 {
 			r.book.missClasses(cause{subject: "last_token", reason: r.lastReason()}, f.aboveLast...)
 		}
@@ -68,6 +73,7 @@ func (r *run) jobs() []job {
 		jobs = append(jobs, job{name: "count " + p.name, weight: 1, do: func(ctx context.Context) { r.count(ctx, p) }})
 	}
 	return append(jobs,
+		job{name: "scope", weight: 1, do: r.heldCurrencies},
 		job{name: "rights", weight: 1, do: r.rights},
 		job{name: "pipeline", weight: 1, do: r.readPipeline})
 }
@@ -89,7 +95,19 @@ func (r *run) skipUnasked() {
 	}
 	for id, c := range r.classes {
 		if !has[id] {
-			r.book.skip("it compares with "+string(c.Reads)+", and none was given", id)
+			r.leaveOut("it compares with "+string(c.Reads)+", and none was given", id)
+		}
+	}
+}
+
+// leaveOut notes that classes cannot be checked. Of one that was asked for by name
+// nothing was found out, and the run is not clean.
+func (r *run) leaveOut(reason string, classes ...string) {
+	for _, id := range classes {
+		if slices.Contains(r.o.Scope.Rules, id) {
+			r.book.missClasses(cause{subject: id, reason: id + " was not checked: " + reason}, id)
+		} else {
+			r.book.skip(reason, id)
 		}
 	}
 }
@@ -162,10 +180,13 @@ func (r *run) readPipeline(ctx context.Context) {
 		defer rows.Close()
 		for rows.Next() {
 			var p PipelineRow
-			if err := rows.Scan(&p.State, &p.Currency, &p.Payouts, &p.AmountMinor, &p.Oldest); err != nil {
+			var oldest *time.Time
+			if err := rows.Scan(&p.State, &p.Currency, &p.Payouts, &p.AmountMinor, &oldest); err != nil {
 				return err
 			}
-			p.Oldest = p.Oldest.UTC()
+			if oldest != nil {
+				p.Oldest = oldest.UTC()
+			}
 			r.pipeline = append(r.pipeline, p)
 		}
 		return rows.Err()

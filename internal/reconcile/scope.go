@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -41,13 +42,17 @@ func (o Options) complete() (Options, error) {
 		if err != nil {
 			return o, &ScopeError{Field: "account", Value: account, Want: "an account is named by its UUID"}
 		}
-		scope.Accounts = append(scope.Accounts, id.String())
+		if !slices.Contains(scope.Accounts, id.String()) {
+			scope.Accounts = append(scope.Accounts, id.String())
+		}
 	}
 	for _, currency := range o.Scope.Currencies {
 		if !currencyCode.MatchString(currency) {
 			return o, &ScopeError{Field: "currency", Value: currency, Want: "a currency is three capital letters, such as EUR"}
 		}
-		scope.Currencies = append(scope.Currencies, currency)
+		if !slices.Contains(scope.Currencies, currency) {
+			scope.Currencies = append(scope.Currencies, currency)
+		}
 	}
 	known := map[string]string{}
 	for _, c := range Catalogue() {

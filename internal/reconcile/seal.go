@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math/big"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,10 +63,11 @@ type sealHeader struct {
 	Baseline bool      `json:"baseline"`
 	// Runs counts the seals that led to this one: the next run digests bucket Runs
 	// modulo SealBuckets again.
-	Runs             int   `json:"runs"`
-	SystemIdentifier int64 `json:"system_identifier"`
-	Timeline         int32 `json:"timeline"`
-	Schema           int   `json:"schema_version"`
+	Runs             int    `json:"runs"`
+	SystemIdentifier int64  `json:"system_identifier"`
+	Timeline         int32  `json:"timeline"`
+	Database         string `json:"database"`
+	Schema           int    `json:"schema_version"`
 	// Snapshot is pg_current_snapshot(): which transactions were sealed.
 	Snapshot string `json:"snapshot"`
 	// LastToken is the last one issued, 0 for not known; the others are the highest
@@ -139,10 +141,7 @@ func (w *sealWriter) digest() (string, error) {
 func (r *run) seal(ctx context.Context, rd reading, outcome Outcome) error {
 	header := sealHeader{
 		Kind: sealKind, Version: sealVersion, RunID: r.id, By: r.o.Seal.By, At: r.pay.facts.At, Outcome: outcome, Baseline: r.o.Seal.Baseline,
-		SystemIdentifier: r.pay.facts.SystemIdentifier, Timeline: r.pay.facts.Timeline, Schema: r.pay.facts.Schema, LastToken: r.last,
-	}
-	if r.o.Previous != nil && r.o.Previous.since {
-		header.Runs = r.o.Previous.Runs + 1
+		SystemIdentifier: r.pay.facts.SystemIdentifier, Timeline: r.pay.facts.Timeline, Database: r.pay.facts.Database, Schema: r.pay.facts.Schema, LastToken: r.last,
 	}
 	err := rd.pay.QueryRow(ctx, sealFactsQuery).Scan(&header.Snapshot, &header.HighestFence, &header.HighestMark, &header.HighestClaim)
 	if err != nil {
@@ -150,6 +149,12 @@ func (r *run) seal(ctx context.Context, rd reading, outcome Outcome) error {
 	}
 	if header.Buckets, err = digestLegs(ctx, rd.pay, header.Snapshot, nil); err != nil {
 		return err
+	}
+	if p := r.o.Previous; p != nil && p.since && p.comparable(r.pay.facts) {
+		header.Runs = p.Runs + 1
+		if err := p.carry(ctx, rd.pay, header.Buckets); err != nil {
+			return err
+		}
 	}
 	w := newSealWriter(r.o.Seal.To)
 	if err := w.line(header); err != nil {
@@ -217,6 +222,25 @@ func (w *sealWriter) finals(ctx context.Context, tx pgx.Tx) (n int64, err error)
 		return 0, fmt.Errorf("read the final payouts to seal: %w", err)
 	}
 	return n, flush()
+}
+
+// carry puts what the earlier seal says of its legs in the place of what they are now,
+// and leaves what was added since: one run in a chain looks at one bucket, and a leg
+// that was changed in another must still differ when its turn comes.
+func (p *Previous) carry(ctx context.Context, tx pgx.Tx, buckets []bucket) error {
+	now, err := digestLegs(ctx, tx, p.Snapshot, nil)
+	if err != nil {
+		return err
+	}
+	for i, then := range p.Buckets {
+		sum, _ := new(big.Int).SetString(buckets[i].Sum, 10)
+		for sign, text := range map[int64]string{1: then.Sum, -1: now[i].Sum} {
+			n, _ := new(big.Int).SetString(text, 10) // read as a number before
+			sum.Add(sum, n.Mul(n, big.NewInt(sign)))
+		}
+		buckets[i] = bucket{Legs: buckets[i].Legs + then.Legs - now[i].Legs, Sum: sum.String()}
+	}
+	return nil
 }
 
 // digestLegs digests the legs that the sealed snapshot saw: all buckets, or one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -132,6 +133,10 @@ func forReading(config *pgx.ConnConfig) *pgx.ConnConfig {
 	return config
 }
 
+// forScans are for a few long queries: compiling each costs more than it gains, and the
+// usual work_mem, which is meant for many short ones, sends every join to the disk.
+const forScans = "SET LOCAL jit = off; SELECT set_config('work_mem', '32MB', true) WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('32MB')"
+
 // settings are for this transaction only, so that a pooler may keep its connection.
 func settings(id string, until time.Time) string {
 	var sql strings.Builder
@@ -142,7 +147,8 @@ func settings(id string, until time.Time) string {
 	// A policy that hides a row is an error, not a smaller ledger. A snapshot holds
 	// vacuum back, and a worker waits for others while it does: both end by the run's
 	// own limit.
-	fmt.Fprintf(&sql, "SET LOCAL row_security = off; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d", left, left)
+	fmt.Fprintf(&sql, "SET LOCAL row_security = off; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d;", left, left)
+	sql.WriteString(forScans)
 	return sql.String()
 }
 
@@ -154,8 +160,11 @@ func readFacts(ctx context.Context, tx pgx.Tx) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s := Snapshot{SystemIdentifier: facts.SystemIdentifier, Timeline: facts.Timeline, Standby: facts.InRecovery}
-	if err := tx.QueryRow(ctx, stateQuery).Scan(&s.At, &s.Xmin, &s.LSN, &s.LagMS); err != nil {
+	s := Snapshot{
+		SystemIdentifier: facts.SystemIdentifier, SystemIdentifierStr: strconv.FormatInt(facts.SystemIdentifier, 10),
+		Timeline: facts.Timeline, Standby: facts.InRecovery,
+	}
+	if err := tx.QueryRow(ctx, stateQuery).Scan(&s.At, &s.Xmin, &s.LSN, &s.LagMS, &s.Database); err != nil {
 		return Snapshot{}, fmt.Errorf("read the state of the server: %w", err)
 	}
 	return s, nil

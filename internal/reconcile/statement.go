@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // maxStatementLines bounds a statement, which is held in memory to be matched both
@@ -51,6 +53,9 @@ func (e *StatementError) Error() string {
 // Hint says what is wanted instead.
 func (e *StatementError) Hint() string { return e.Want }
 
+// byteOrderMark begins what some programs export.
+const byteOrderMark = "\uFEFF"
+
 const statementHeader = "its first line names the columns reference, key, amount_minor, currency, and where there are some status (PAID, REJECTED) and at (RFC 3339)"
 
 // ReadStatement reads the rail's list as CSV. The first line names the columns, in any
@@ -58,7 +63,11 @@ const statementHeader = "its first line names the columns reference, key, amount
 // whole number), currency, and where there are some status and at; others are passed
 // over. It returns [*StatementError] for what it cannot read.
 func ReadStatement(r io.Reader) (*Statement, error) {
-	in := csv.NewReader(r)
+	text := bufio.NewReader(r)
+	if mark, err := text.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = text.Discard(len(byteOrderMark)) // before a quote it would be none
+	}
+	in := csv.NewReader(text)
 	in.ReuseRecord = true
 	in.TrimLeadingSpace = true
 	header, err := in.Read()
@@ -124,7 +133,7 @@ type columnsOf map[string]int
 func statementColumns(header []string) (columnsOf, error) {
 	columns := columnsOf{"reference": -1, "key": -1, "amount_minor": -1, "currency": -1, "status": -1, "at": -1}
 	for i, name := range header {
-		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\uFEFF")))
+		name = strings.ToLower(strings.TrimSpace(name))
 		at, known := columns[name]
 		if known && at >= 0 {
 			return nil, &StatementError{Line: 1, Problem: fmt.Sprintf("the column %s is there twice", name), Want: statementHeader}
@@ -156,6 +165,11 @@ func (c columnsOf) line(record []string, number int) (paidLine, error) {
 		return paidLine{}, &StatementError{Line: number, Problem: problem, Want: want}
 	}
 	line := paidLine{number: number, reference: c.text(record, "reference"), key: c.text(record, "key"), currency: c.text(record, "currency")}
+	for _, text := range []string{line.reference, line.key} {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return refuse(fmt.Sprintf("%q is no text of UTF-8", text), "write the file as UTF-8")
+		}
+	}
 	amount := c.text(record, "amount_minor")
 	var err error
 	if line.amount, err = strconv.ParseInt(amount, 10, 64); err != nil || line.amount <= 0 {

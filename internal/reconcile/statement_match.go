@@ -34,33 +34,40 @@ type known struct {
 	currency                     string
 	submission, outcome, railRef string
 	token                        *int64
+	// twice tells that another line of the statement has its key or its reference.
+	twice bool
 }
 
 func (s *Statement) match(ctx context.Context, rd reading, found *sink) error {
 	found.checked(int64(len(s.lines)))
+	twice := map[int]bool{}
 	for _, r := range s.repeated() {
+		twice[r.first.number], twice[r.again.number] = true, true
 		if err := s.tellRepeated(ctx, rd, found, r); err != nil {
 			return err
 		}
 	}
 	for part := range slices.Chunk(s.paidLines(), statementBatch) {
-		if err := s.matchLines(ctx, rd, found, part); err != nil {
+		if err := matchLines(ctx, rd, found, part, twice); err != nil {
 			return err
 		}
 	}
 	return s.matchAcked(ctx, rd, found)
 }
 
-// matchLines looks from the statement into paydb.
-func (s *Statement) matchLines(ctx context.Context, rd reading, found *sink, part []paidLine) error {
+// matchLines looks from the statement into paydb. Of the lines that stand twice S04
+// tells that the reference is another's.
+func matchLines(ctx context.Context, rd reading, found *sink, part []paidLine, twice map[int]bool) error {
 	have, err := lookUp(ctx, rd, part)
 	if err != nil {
 		return err
 	}
 	for _, l := range part {
 		k, is := have[l.number]
+		k.twice = twice[l.number]
 		row, broken := l.compare(k, is)
-		if !broken || !rd.within(row.AccountID, row.Currency) {
+		// Paid in another currency, it concerns those who ask for either.
+		if !broken || !rd.within(row.AccountID, row.Currency) && !(is && rd.within(k.account, k.currency)) {
 			continue
 		}
 		if err := found.add(row); err != nil {
@@ -85,6 +92,8 @@ func (l paidLine) compare(k known, is bool) (Row, bool) {
 		row.Class, row.What = "S01", paid+", and paydb has no such payout"
 	case k.amount != l.amount || k.currency != l.currency:
 		row.Class, row.What = "S03", fmt.Sprintf("%s, and payout %s is for %d minor units of %s", paid, k.payout, k.amount, k.currency)
+	case !k.twice && l.key != "" && l.reference != "" && k.railRef != "" && l.reference != k.railRef:
+		row.Class, row.What = "S03", fmt.Sprintf("%s, and the attempt of payout %s has the reference %q", paid, k.payout, k.railRef)
 	case k.outcome != "ACKED":
 		row.Class, row.What = "S05", fmt.Sprintf("%s, and payout %s is %s with %s here", paid, k.payout, k.state, attempted(k.outcome, k.submission))
 	default:
@@ -193,12 +202,14 @@ func (l paidLine) shared(first paidLine) string {
 func (s *Statement) matchAcked(ctx context.Context, rd reading, found *sink) error {
 	keys, references := map[string]bool{}, map[string]bool{}
 	for _, l := range s.lines {
-		if l.paid {
-			keys[l.key], references[l.reference] = true, true
+		switch {
+		case !l.paid:
+		case l.key != "": // matched by it: its reference lists no other payout
+			keys[l.key] = true
+		default:
+			references[l.reference] = true
 		}
 	}
-	delete(keys, "")
-	delete(references, "")
 	rows, err := rd.pay.Query(ctx, statementAckedQuery, rd.args(pgx.NamedArgs{"from": orNull(s.from), "until": orNull(s.until)}))
 	if err != nil {
 		return err
@@ -208,7 +219,7 @@ func (s *Statement) matchAcked(ctx context.Context, rd reading, found *sink) err
 	var token int64
 	var submitted time.Time
 	_, err = pgx.ForEachRow(rows, []any{&r.AccountID, &r.PayoutID, &r.Subject, &r.Currency, &r.Amount, &key, &reference, &token, &submitted}, func() error {
-		if keys[key] || reference != "" && references[reference] {
+		if keys[key] || references[reference] {
 			return nil
 		}
 		row := r

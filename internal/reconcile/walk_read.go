@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,16 +32,27 @@ func walkTokens(ctx context.Context, rd reading, found *sink) error {
 }
 
 func (j *judge) walk(ctx context.Context, rd reading) error {
+	// Both are sorted at the same time, on two servers.
+	var (
+		lock    pgx.Rows
+		lockErr error
+		asked   sync.WaitGroup
+	)
+	asked.Go(func() { lock, lockErr = rd.lock.Query(ctx, walkLockQuery) })
 	pay, err := rd.pay.Query(ctx, walkPayQuery, rd.args(nil))
+	asked.Wait()
+	if err == nil {
+		defer pay.Close()
+	}
+	if lockErr == nil {
+		defer lock.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("list the tokens used in paydb: %w", err)
 	}
-	defer pay.Close()
-	lock, err := rd.lock.Query(ctx, walkLockQuery)
-	if err != nil {
-		return fmt.Errorf("list the tokens known to lockdb: %w", err)
+	if lockErr != nil {
+		return fmt.Errorf("list the tokens known to lockdb: %w", lockErr)
 	}
-	defer lock.Close()
 	return mergeTokens(uses(pay), facts(lock), j.visit)
 }
 

@@ -92,7 +92,7 @@ func (t *takeover) payout(ctx context.Context) error {
 		return fmt.Errorf("read back the ledger: %w", err)
 	}
 	want := fmt.Sprintf("DEBIT %s under %s, CREDIT %s under %s", payoutMinor, token, payoutMinor, token)
-	t.expect("paid_once", "K-4.7", "one debit and one credit, under the second's token, and the balance moved by as much",
+	t.prove(proof{"paid_once", "K-4.7", "one debit and one credit, under the second's token, and the balance moved by as much", t.current, second},
 		legs == want && left == payoutMinor && m.at.received.Load() == 1,
 		"ledger_entry: %s; %s left the account; requests at the rail: %d", legs, left, m.at.received.Load())
 	return nil
@@ -107,7 +107,7 @@ func (t *takeover) stalePayout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.expect("rail_fenced", "K-4.1", "the rail's mark refuses the older token, and the rail is not asked again", refused != nil && m.at.received.Load() == 1,
+	t.prove(proof{"rail_fenced", "K-4.1", "the rail's mark refuses the older token, and the rail is not asked again", lockstore.Token(m.stale), first}, refused != nil && m.at.received.Load() == 1,
 		"%v; requests at the rail: %d", orGranted(asError(refused)), m.at.received.Load())
 
 	t.step("%s claims the account's next payout, and would post it with token %s", first, m.stale)
@@ -118,7 +118,7 @@ func (t *takeover) stalePayout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.expect("account_fenced", "K-4.2", "the account's fence refuses the older token", refused != nil, "%v", orGranted(asError(refused)))
+	t.prove(proof{"account_fenced", "K-4.2", "the account's fence refuses the older token", lockstore.Token(m.stale), first}, refused != nil, "%v", orGranted(asError(refused)))
 
 	t.step("%s re-enters for a new token, takes that payout over and finishes it", second)
 	token, err := t.hold(ctx, t.b, second, t.sessionB, longLease)
@@ -135,7 +135,7 @@ func (t *takeover) stalePayout(ctx context.Context) error {
 	if err := t.Pay.QueryRow(ctx, `SELECT count(*) FROM payout WHERE account_id = $1 AND state = 'POSTED'`, m.account).Scan(&posted); err != nil {
 		return fmt.Errorf("read back the payouts: %w", err)
 	}
-	t.expect("both_posted", "K-5.2", "what the first left behind is finished by the second", posted == 2 && m.at.received.Load() == 2,
+	t.prove(proof{"both_posted", "K-5.2", "what the first left behind is finished by the second", lockstore.Token(token), second}, posted == 2 && m.at.received.Load() == 2,
 		"%d payouts POSTED, each asked of the rail once", posted)
 	_, err = t.b.Release(ctx, t.key, lockstore.Token(token))
 	return err

@@ -21,6 +21,10 @@ type Outcome struct {
 	Saw    string `json:"saw"`
 	OK     bool   `json:"ok"`
 	Clause string `json:"clause"`
+
+	// token is the one at stake, and holder who was granted it: what a drill reports.
+	token  lockstore.Token
+	holder string
 }
 
 // Event is what a story shows while it is played: a chapter begins, somebody
@@ -43,6 +47,8 @@ type Cast struct {
 	// Lock and Pay are the observer's connections: outcomes are read through
 	// these, never through the clients.
 	Lock, Pay *pgx.Conn
+	// Rewind sets lockdb back; nil where nothing may.
+	Rewind *Rewind
 	// Tell shows an event; it may be nil.
 	Tell func(Event)
 }
@@ -63,9 +69,21 @@ func (p *play) tell(e Event) {
 	}
 }
 
-// expect notes an outcome and shows it.
+// expect notes an outcome that is about no token, and shows it.
 func (p *play) expect(id, clause, must string, ok bool, saw string, args ...any) {
-	outcome := Outcome{ID: id, Clause: clause, Must: must, OK: ok, Saw: fmt.Sprintf(saw, args...)}
+	p.prove(proof{id: id, clause: clause, must: must}, ok, saw, args...)
+}
+
+// proof is what must be so, and about which token and holder.
+type proof struct {
+	id, clause, must string
+	token            lockstore.Token
+	holder           string
+}
+
+// prove notes an outcome and shows it.
+func (p *play) prove(of proof, ok bool, saw string, args ...any) {
+	outcome := Outcome{ID: of.id, Clause: of.clause, Must: of.must, OK: ok, Saw: fmt.Sprintf(saw, args...), token: of.token, holder: of.holder}
 	p.outcomes = append(p.outcomes, outcome)
 	p.tell(Event{Outcome: &outcome})
 }

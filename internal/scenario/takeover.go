@@ -44,7 +44,7 @@ type takeover struct {
 func Takeover(ctx context.Context, cast Cast) []Outcome {
 	t := &takeover{play: play{Cast: cast}}
 	defer t.leave()
-	return t.run(ctx, t.meet, t.contend, t.stall, t.comeBack, t.revoke, t.crowd, t.payout, t.stalePayout, t.reconcile)
+	return t.run(ctx, t.meet, t.contend, t.stall, t.comeBack, t.revoke, t.crowd, t.payout, t.stalePayout, t.reconcile, t.rewind)
 }
 
 func (t *takeover) leave() {
@@ -81,13 +81,24 @@ func (t *takeover) meet(ctx context.Context) error {
 	t.expect("accounts_balance", "K-8.1", "each account's balance is its opening plus its legs", report.Outcome == reconcile.Clean,
 		"%d accounts checked, %d breaks", report.Coverage[0].Checked, len(report.Findings))
 
+	if err := t.findAccount(ctx); err != nil {
+		return err
+	}
+	return t.openClients(ctx)
+}
+
+// findAccount takes a seeded account, and its key, for the story.
+func (t *takeover) findAccount(ctx context.Context) error {
 	var account string
-	err = t.Pay.QueryRow(ctx, `SELECT account_id::text FROM account WHERE account_id NOT IN (SELECT account_id FROM clearing_account) ORDER BY account_id LIMIT 1`).Scan(&account)
+	err := t.Pay.QueryRow(ctx, `SELECT account_id::text FROM account WHERE account_id NOT IN (SELECT account_id FROM clearing_account) ORDER BY account_id LIMIT 1`).Scan(&account)
 	if err != nil {
 		return fmt.Errorf("find a seeded account: %w", err)
 	}
 	t.key = "account:" + account
+	return nil
+}
 
+func (t *takeover) openClients(ctx context.Context) (err error) {
 	if t.a, err = t.Open(ctx); err != nil {
 		return err
 	}
@@ -115,7 +126,7 @@ func (t *takeover) contend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.expect("granted", "K-1.4", first+" holds the key, with the token it was shown", owner == first && token == grant.Token,
+	t.prove(proof{"granted", "K-1.4", first + " holds the key, with the token it was shown", grant.Token, first}, owner == first && token == grant.Token,
 		"lock_entry: %s with token %s", owner, token)
 
 	t.step("%s tries at the same time", second)
@@ -131,7 +142,7 @@ func (t *takeover) contend(ctx context.Context) error {
 	if contended {
 		saw = "refused: " + held.Error()
 	}
-	t.expect("contended", "K-2.8", second+" is refused, and the holder is untouched", contended && owner == first && token == grant.Token,
+	t.prove(proof{"contended", "K-2.8", second + " is refused, and the holder is untouched", grant.Token, first}, contended && owner == first && token == grant.Token,
 		"%s; lock_entry: %s with token %s", saw, owner, token)
 	return nil
 }
@@ -152,13 +163,13 @@ func (t *takeover) stall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.expect("taken_over", "K-1.3", second+" takes over with a higher token", owner == second && token == grant.Token && token > t.stalled,
+	t.prove(proof{"taken_over", "K-1.3", second + " takes over with a higher token", token, second}, owner == second && token == grant.Token && token > t.stalled,
 		"lock_entry: %s with token %s, after %s", owner, token, t.stalled)
 	ended, err := t.ended(ctx, t.stalled)
 	if err != nil {
 		return err
 	}
-	t.expect("journalled", "K-11", "the journal says how the first grant ended", ended == "taken_over", "lock_grant: token %s ended %q", t.stalled, ended)
+	t.prove(proof{"journalled", "K-11", "the journal says how the first grant ended", t.stalled, first}, ended == "taken_over", "lock_grant: token %s ended %q", t.stalled, ended)
 	return nil
 }
 
@@ -169,7 +180,7 @@ func (t *takeover) comeBack(ctx context.Context) error {
 	if err != nil && !errors.Is(err, lockstore.ErrLockLost) {
 		return err
 	}
-	t.expect("renew_refused", "K-2.6", "a lost lease is not renewed", err != nil, "renew: %v", orGranted(err))
+	t.prove(proof{"renew_refused", "K-2.6", "a lost lease is not renewed", t.stalled, first}, err != nil, "renew: %v", orGranted(err))
 
 	t.step("%s releases with token %s", first, t.stalled)
 	released, err := t.a.Release(ctx, t.key, t.stalled)
@@ -180,7 +191,7 @@ func (t *takeover) comeBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.expect("release_stale", "K-2.7", "a late release touches nobody's grant but its own", released.Stale && owner == second && token == t.current,
+	t.prove(proof{"release_stale", "K-2.7", "a late release touches nobody's grant but its own", t.stalled, first}, released.Stale && owner == second && token == t.current,
 		"stale=%t; lock_entry: %s with token %s", released.Stale, orNobody(owner), token)
 	return nil
 }

@@ -22,12 +22,14 @@ type ruleStatement struct {
 	args   []any
 }
 
-// recorder keeps the first of each statement that a connection sends.
+// recorder keeps the first of each statement that a connection sends, and the settings
+// that it reads with.
 type recorder struct {
-	onLock bool
-	keep   map[string]bool
-	mu     *sync.Mutex
-	kept   *[]ruleStatement
+	onLock   bool
+	keep     map[string]bool
+	mu       *sync.Mutex
+	kept     *[]ruleStatement
+	settings *string
 }
 
 // TraceQueryStart is called before the driver sends a query.
@@ -38,6 +40,8 @@ func (r recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQ
 	if text := strings.TrimSpace(q.SQL); r.keep[text] {
 		delete(r.keep, text)
 		*r.kept = append(*r.kept, ruleStatement{r.onLock, q.SQL, q.Args})
+	} else if *r.settings == "" && strings.HasPrefix(text, "SET LOCAL ") {
+		*r.settings = text
 	}
 	return ctx
 }
@@ -52,14 +56,14 @@ func (w *world) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.rules = nil
+	w.rules, w.settings = nil, ""
 	var mu sync.Mutex
 	config := func(dsn string, onLock bool) (*pgx.ConnConfig, error) {
 		config, err := pgx.ParseConfig(dsn)
 		if err != nil {
 			return nil, fmt.Errorf("read the DSN: %w", err)
 		}
-		config.Tracer = recorder{onLock, texts, &mu, &w.rules}
+		config.Tracer = recorder{onLock, texts, &mu, &w.rules, &w.settings}
 		return config, nil
 	}
 	pay, err := config(w.payDSN, false)
@@ -77,8 +81,8 @@ func (w *world) record(ctx context.Context) error {
 	if err := checkReport(report, w.faults); err != nil {
 		return fmt.Errorf("the first run on %s: %w", w.name, err)
 	}
-	if len(w.rules) < 10 {
-		return fmt.Errorf("the run sent %d statements of the rules only: they are not told apart any more", len(w.rules))
+	if len(w.rules) < 10 || w.settings == "" {
+		return fmt.Errorf("the run sent %d statements of the rules only, and %q: they are not told apart any more", len(w.rules), w.settings)
 	}
 	return nil
 }
@@ -117,22 +121,35 @@ func (w *world) bare(ctx context.Context) error {
 	close(onPay)
 	close(onLock)
 	for range reconcile.DefaultWorkers {
-		group.Go(func() error { return throwAway(ctx, w.payDSN, onPay) })
+		group.Go(func() error { return w.throwAway(ctx, w.payDSN, onPay) })
 	}
-	group.Go(func() error { return throwAway(ctx, w.lockDSN, onLock) })
+	group.Go(func() error { return w.throwAway(ctx, w.lockDSN, onLock) })
 	return group.Wait()
 }
 
-func throwAway(ctx context.Context, dsn string, statements <-chan ruleStatement) error {
+func (w *world) throwAway(ctx context.Context, dsn string, statements <-chan ruleStatement) error {
+	return w.reading(ctx, dsn, func(tx pgx.Tx) error {
+		for s := range statements {
+			if err := exhaust(ctx, tx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// reading lends a transaction such as a run reads in, with its settings.
+func (w *world) reading(ctx context.Context, dsn string, fn func(pgx.Tx) error) error {
 	return connected(ctx, dsn, func(conn *pgx.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 		if err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
-		for s := range statements {
-			if err := exhaust(ctx, tx, s); err != nil {
-				return err
-			}
+		if _, err := tx.Exec(ctx, w.settings); err != nil {
+			return fmt.Errorf("set what a run sets: %w", err)
+		}
+		if err := fn(tx); err != nil {
+			return err
 		}
 		return tx.Rollback(ctx)
 	})
@@ -158,9 +175,9 @@ func (w *world) aggregate(ctx context.Context) error {
   LEFT JOIN (SELECT account_id, sum(CASE direction WHEN 'CREDIT' THEN amount_minor ELSE -amount_minor END) AS net
                FROM ledger_entry GROUP BY account_id) l USING (account_id)
  WHERE a.balance_minor <> coalesce(o.amount_minor, 0) + coalesce(l.net, 0)`
-	return connected(ctx, w.payDSN, func(conn *pgx.Conn) error {
+	return w.reading(ctx, w.payDSN, func(tx pgx.Tx) error {
 		var accounts int
-		if err := conn.QueryRow(ctx, drifting).Scan(&accounts); err != nil {
+		if err := tx.QueryRow(ctx, drifting).Scan(&accounts); err != nil {
 			return fmt.Errorf("sum the legs: %w", err)
 		}
 		if accounts != perClass {

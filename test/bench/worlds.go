@@ -26,9 +26,11 @@ type world struct {
 	// payDSN and lockDSN have the rights of dlock_auditor and no others.
 	payDSN, lockDSN string
 	faults          []plant.Fault
-	// rules are the statements that a run reads with.
-	rules []ruleStatement
-	made  bool
+	// rules are the statements that a run reads with, settings those of its
+	// transactions.
+	rules    []ruleStatement
+	settings string
+	made     bool
 }
 
 func (w *world) database() string { return "ledger_" + w.name }

@@ -26,12 +26,13 @@ type desk struct {
 	operator string
 	account  string
 	session  lockstore.SessionID
+	ttl      time.Duration
 	token    paystore.Token
 }
 
-// sitDown acquires the account's lock under a session of its own. The caller must
-// call leave.
-func sitDown(ctx context.Context, a *app.App, operator, account string) (*desk, error) {
+// sitDown acquires the account's lock under a session of its own, both with a lease of
+// ttl. The caller must call leave.
+func sitDown(ctx context.Context, a *app.App, operator, account string, ttl time.Duration) (*desk, error) {
 	db, err := a.Pay(ctx, paystore.Changing)
 	if err != nil {
 		return nil, err
@@ -40,12 +41,12 @@ func sitDown(ctx context.Context, a *app.App, operator, account string) (*desk, 
 	if err != nil {
 		return nil, err
 	}
-	session, err := store.CreateSession(ctx, operator, deskTTL)
+	session, err := store.CreateSession(ctx, operator, ttl)
 	if err != nil {
 		return nil, err
 	}
 	d := &desk{
-		store: store, db: db, posting: posting.New(db, posting.Options{}), operator: operator, account: account, session: session.ID,
+		store: store, db: db, posting: posting.New(db, posting.Options{}), operator: operator, account: account, session: session.ID, ttl: ttl,
 	}
 	if err := d.enter(ctx); err != nil {
 		d.leave(ctx, a)
@@ -60,7 +61,7 @@ func sitDown(ctx context.Context, a *app.App, operator, account string) (*desk, 
 // enter draws a token: the first, or by re-entry a new one, since one grant posts
 // one payout (K-4.2).
 func (d *desk) enter(ctx context.Context) error {
-	grant, err := d.store.Acquire(ctx, lockstore.AcquireParams{Key: lockKey(d.account), Owner: d.operator, Session: d.session, TTL: deskTTL})
+	grant, err := d.store.Acquire(ctx, lockstore.AcquireParams{Key: lockKey(d.account), Owner: d.operator, Session: d.session, TTL: d.ttl})
 	if err != nil {
 		return err
 	}
@@ -74,13 +75,14 @@ func (d *desk) leave(ctx context.Context, a *app.App) {
 	defer cancel()
 	if _, err := d.store.EndSession(ctx, d.session); err != nil {
 		a.Warn("the lock %s is not given back: %v", lockKey(d.account), err)
-		a.Hint(fmt.Sprintf("it lapses by itself within %s", deskTTL))
+		a.Hint(fmt.Sprintf("it lapses by itself within %s", d.ttl))
 	}
 }
 
 // finish settles and posts what else of the account the rail has acknowledged: a
 // later token on the account would leave it behind for ever (K-5.2). It returns the
-// payouts it posted. What the rail has not answered is taken over, and waits.
+// payouts it posted. What the rail has not answered, and what the gate of a restored
+// paydb holds back, waits.
 func (d *desk) finish(ctx context.Context, except string) ([]string, error) {
 	open, err := d.posting.OpenOnAccount(ctx, d.account, except)
 	if err != nil {
@@ -92,6 +94,9 @@ func (d *desk) finish(ctx context.Context, except string) ([]string, error) {
 			continue // it has not been near the rail
 		}
 		done, err := d.settleAndPost(ctx, p.PayoutID)
+		if waits(err) {
+			continue
+		}
 		if err != nil {
 			return posted, fmt.Errorf("finish payout %s of the same account first: %w", p.PayoutID, err)
 		}
@@ -104,6 +109,13 @@ func (d *desk) finish(ctx context.Context, except string) ([]string, error) {
 		}
 	}
 	return posted, nil
+}
+
+// waits tells that a payout cannot be finished yet, which holds up no other (K-5.2).
+func waits(err error) bool {
+	_, unanswered := errors.AsType[*paystore.EvidenceError](err)
+	_, heldBack := errors.AsType[*paystore.GateClosedError](err)
+	return unanswered || heldBack
 }
 
 // settleAndPost takes the payout over and carries it as far as what is recorded
@@ -127,6 +139,22 @@ func (d *desk) takeOver(ctx context.Context, id string) (paystore.Payout, error)
 		return p, err
 	}
 	return d.posting.Settle(ctx, id, d.token)
+}
+
+// finishAcked posts a payout that the rail has acknowledged, after the others of its
+// account.
+func (d *desk) finishAcked(ctx context.Context, a *app.App, id string) error {
+	others, err := d.finish(ctx, id)
+	for _, other := range others {
+		a.Note("payout %s of the same account was acknowledged earlier, and is POSTED now", other)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := d.posting.Claim(ctx, id, d.operator, d.token); err != nil {
+		return err
+	}
+	return d.post(ctx, id)
 }
 
 // post posts, and fails the payout where the account cannot pay any more: money is

@@ -6,34 +6,47 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/posting"
+	"github.com/dlockctl/dlockctl/internal/paystore/rail"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
 type resolveOptions struct {
 	verdict, evidence, reason, operator string
 	yes, dryRun, noPost                 bool
+	fromRail, all                       bool
+	// deadline is rail-proxy's forwarding deadline (K-4.11).
+	deadline time.Duration
 }
 
 func newResolveCmd(a *app.App) *cobra.Command {
 	var opts resolveOptions
 	cmd := &cobra.Command{
-		Use:   "resolve ID --reason TEXT [--verdict paid|rejected|not-found --evidence TEXT]",
-		Short: "Finish a payout whose worker has gone",
+		Use:   "resolve ID|--all --reason TEXT [--from-rail | --verdict paid|rejected|not-found --evidence TEXT]",
+		Short: "Finish a payout whose worker has gone, by the rail's record or by evidence",
 		Long: "Take the account's lock, take the payout over, and carry it on: from what its rail attempt says, or,\n" +
 			"where the rail's answer was never seen, from --verdict. The verdict is yours, so it wants evidence:\n" +
 			"what the rail said when it was asked. Verdict, evidence and reason are kept for ever.\n\n" +
+			"--from-rail asks the rail itself, at --rail-url or rail.url, keeps its answer, and finishes the payout;\n" +
+			"nothing is sent to be paid. It settles what a restored paydb holds back, too: a payment that the rail\n" +
+			"has made is taken down and posted, one that it has no record of may be paid. --all does so for every\n" +
+			"payout that is held back or whose outcome nobody saw, and exits 10 when some stay unknown. It can be\n" +
+			"run again at any time. The attempts want the login of payapp_rail: --rail-dsn-file.\n\n" +
 			"paid and acknowledged payouts are posted, unless --no-post, and so are other payouts of the account\n" +
 			"that the rail has acknowledged, before. It needs the rights of lockapp and payapp_resource.",
 		Example: "  dlockctl payout resolve 6f1f3f0e-8b1c-4f0e-9c55-0a4f5d1c2b3a --reason 'worker-7 died' --dry-run\n" +
-			"  dlockctl payout resolve 6f1f3f0e-8b1c-4f0e-9c55-0a4f5d1c2b3a --verdict paid --evidence 'statement 12, R-981' --reason 'asked the bank' --yes",
-		Args: app.Args("ID"),
-		RunE: a.Run(func(ctx context.Context, args []string) error { return runResolve(ctx, a, args[0], opts) }),
+			"  dlockctl payout resolve 6f1f3f0e-8b1c-4f0e-9c55-0a4f5d1c2b3a --verdict paid --evidence 'statement 12, R-981' --reason 'asked the bank' --yes\n" +
+			"  dlockctl payout resolve --all --from-rail --reason 'paydb was restored, ticket 812' --dry-run",
+		Args: app.OptionalArg(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.RunWithin(opts.within(), func(ctx context.Context, args []string) error { return opts.run(ctx, a, args) })(cmd, args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.verdict, "verdict", "", "what became of it at the rail: paid|rejected|not-found")
@@ -41,6 +54,11 @@ func newResolveCmd(a *app.App) *cobra.Command {
 	flags.StringVar(&opts.reason, "reason", "", "why you do this; the record keeps it (required)")
 	flags.String("operator", "", "who you are (default user@host)") // read through the configuration
 	flags.BoolVar(&opts.noPost, "no-post", false, "leave it at RAIL_ACKED for an executor to post")
+	flags.BoolVar(&opts.fromRail, "from-rail", false, "ask the payment rail what became of it")
+	flags.BoolVar(&opts.all, "all", false, "with --from-rail: every payout that is held back, or whose outcome nobody saw")
+	flags.String("rail-url", "", "the payment rail's `URL` (docs/rail.md)")                    // read through the configuration
+	flags.String("rail-key-file", "", "`FILE` that holds the key of the rail's API, one line") // read through the configuration
+	flags.DurationVar(&opts.deadline, "rail-deadline", rail.DefaultTimeout, "the forwarding deadline of rail-proxy, after which nothing of it is on its way")
 	flags.BoolVarP(&opts.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "show what would be done, change nothing")
 	app.ConfirmFlag(flags)
@@ -51,6 +69,41 @@ func newResolveCmd(a *app.App) *cobra.Command {
 func verdicts() map[string]paystore.Verdict {
 	return map[string]paystore.Verdict{
 		"paid": paystore.VerdictPaid, "rejected": paystore.VerdictRejected, "not-found": paystore.VerdictNotFound,
+	}
+}
+
+// within is the deadline of the command: it may have to wait for what is on its way to
+// the rail, and --all asks about one payout after the other.
+func (o resolveOptions) within() time.Duration {
+	switch {
+	case o.all:
+		return 24 * time.Hour
+	case o.fromRail:
+		return time.Minute + 4*o.deadline
+	default:
+		return 0
+	}
+}
+
+func (o resolveOptions) run(ctx context.Context, a *app.App, args []string) error {
+	const help = "dlockctl payout resolve --help"
+	switch {
+	case o.all && len(args) > 0:
+		return app.UsageError(help, "--all and the payout %q: give one of them", args[0])
+	case o.all && !o.fromRail:
+		return app.UsageError("add --from-rail", "--all settles by the rail's record alone; a verdict of yours is for one payout")
+	case !o.all && len(args) == 0:
+		return app.UsageError("every payout that is held back or unknown: dlockctl payout resolve --all --from-rail --reason TEXT", "dlockctl payout resolve needs ID, or --all")
+	case o.fromRail && o.verdict+o.evidence != "":
+		return app.UsageError("leave --verdict and --evidence out", "--from-rail takes the rail's answer and its evidence from the rail")
+	case o.deadline <= 0:
+		return app.UsageError("give what rail-proxy is configured with", "--rail-deadline %s is not above 0", o.deadline)
+	case o.all:
+		return runResolveAll(ctx, a, o)
+	case o.fromRail:
+		return runFromRail(ctx, a, args[0], o)
+	default:
+		return runResolve(ctx, a, args[0], o)
 	}
 }
 
@@ -79,7 +132,7 @@ func runResolve(ctx context.Context, a *app.App, id string, opts resolveOptions)
 	if err := confirm(ctx, a, p.Payout, plan, opts.yes); err != nil {
 		return err
 	}
-	desk, err := sitDown(ctx, a, opts.operator, p.AccountID)
+	desk, err := sitDown(ctx, a, opts.operator, p.AccountID, deskTTL)
 	if err != nil {
 		return err
 	}
@@ -105,17 +158,7 @@ func (d *desk) resolve(ctx context.Context, a *app.App, id string, verdict payst
 		}
 	}
 	if p.State == paystore.RailAcked && !opts.noPost {
-		others, err := d.finish(ctx, id)
-		for _, other := range others {
-			a.Note("payout %s of the same account was acknowledged earlier, and is POSTED now", other)
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := d.posting.Claim(ctx, id, d.operator, d.token); err != nil {
-			return err
-		}
-		if err := d.post(ctx, id); err != nil {
+		if err := d.finishAcked(ctx, a, id); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,10 @@ import (
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
+// mostWorkers is how many connections a run may take: a server has a hundred, unless
+// somebody said otherwise, and they are not for it.
+const mostWorkers = 32
+
 type options struct {
 	scope       reconcile.Scope
 	failOn      level
@@ -157,6 +161,12 @@ func sealInto(a *app.App, engine *reconcile.Options, path string) (*draft, error
 func (o options) engine(a *app.App) (reconcile.Options, error) {
 	if o.workers < 1 {
 		return reconcile.Options{}, app.UsageError("give 1 or more", "--workers %d is none", o.workers)
+	}
+	if o.workers > mostWorkers {
+		return reconcile.Options{}, app.UsageError(fmt.Sprintf("give %d or less", mostWorkers), "--workers %d would leave no connection of paydb to others", o.workers)
+	}
+	if o.seal != "" && len(o.scope.Accounts)+len(o.scope.Currencies)+len(o.scope.Rules) > 0 {
+		return reconcile.Options{}, app.UsageError("seal a run without --account, --currency and --rule", "--seal vouches for everything, and this run looks at a part")
 	}
 	if o.maxDuration <= 0 {
 		return reconcile.Options{}, app.UsageError("give how long it may take, such as 10m", "--max-duration %s is no time", o.maxDuration)

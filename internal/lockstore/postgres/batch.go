@@ -33,25 +33,23 @@ func (s *Store) AcquireBatch(ctx context.Context, params []lockstore.AcquirePara
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
-	conn, err := s.acquireConn(ctx, "acquire a batch of locks")
+	asked, err := b.grant(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Release()
-	for len(b.order) > 0 {
-		failed, err := b.run(ctx, conn.Conn())
-		if err == nil {
-			break
+	if refs := b.granted(); len(refs) > 0 {
+		lowest, highest := refs[0].Token, refs[0].Token
+		for _, ref := range refs[1:] {
+			lowest, highest = min(lowest, ref.Token), max(highest, ref.Token)
 		}
-		if failed < 0 {
-			return nil, s.classify(ctx, conn.Conn(), "acquire a batch of locks", "", err)
+		if err := s.show(ctx, doingBatch, asked, lowest, highest, b.granted); err != nil {
+			return nil, err
 		}
-		i := b.order[failed]
-		results[i] = lockstore.AcquireResult{Err: s.classify(ctx, conn.Conn(), fmt.Sprintf("acquire lock %q", params[i].Key), params[i].Key, err)}
-		b.order = slices.Delete(b.order, failed, failed+1)
 	}
 	return results, nil
 }
+
+const doingBatch = "acquire a batch of locks"
 
 type batch struct {
 	store   *Store
@@ -83,6 +81,45 @@ func (b *batch) prepare() error {
 	}
 	slices.SortFunc(b.order, func(i, j int) int { return cmp.Compare(b.params[i].Key, b.params[j].Key) })
 	return nil
+}
+
+// grant tries until all that is left is carried out. The token it returns is what
+// the grants' must be above.
+func (b *batch) grant(ctx context.Context) (asked lockstore.Token, err error) {
+	s := b.store
+	conn, err := s.acquireConn(ctx, doingBatch)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	asked, err = s.admit(ctx, conn.Conn(), doingBatch)
+	if err != nil {
+		return 0, err
+	}
+	for len(b.order) > 0 {
+		failed, err := b.run(ctx, conn.Conn())
+		if err == nil {
+			break
+		}
+		if failed < 0 {
+			return 0, s.classify(ctx, conn.Conn(), doingBatch, "", err)
+		}
+		i := b.order[failed]
+		key := b.params[i].Key
+		b.results[i] = lockstore.AcquireResult{Err: s.classify(ctx, conn.Conn(), fmt.Sprintf("acquire lock %q", key), key, err)}
+		b.order = slices.Delete(b.order, failed, failed+1)
+	}
+	return asked, nil
+}
+
+func (b *batch) granted() []lockstore.GrantRef {
+	var refs []lockstore.GrantRef
+	for _, result := range b.results {
+		if result.Err == nil {
+			refs = append(refs, lockstore.GrantRef{Key: result.Grant.Key, Token: result.Grant.Token})
+		}
+	}
+	return refs
 }
 
 func (b *batch) sessions() []uuid.UUID {

@@ -71,7 +71,8 @@ func (s *Store) check(ctx context.Context, opts Options) error {
 		checks = append(checks,
 			func() error { return checkGuards(ctx, q) },
 			func() error { return checkSequence(ctx, q) },
-			func() error { return checkGate(ctx, conn.Conn()) })
+			func() error { return checkGate(ctx, conn.Conn()) },
+			func() error { return s.checkSetBack(ctx, conn.Conn()) })
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -207,6 +208,12 @@ func checkSequence(ctx context.Context, q oneTrip) error {
 		}
 	}
 	return nil
+}
+
+// checkSetBack asks what the gate cannot know (K-7.6).
+func (s *Store) checkSetBack(ctx context.Context, conn *pgx.Conn) error {
+	_, err := s.admit(ctx, conn, "open lockdb")
+	return err
 }
 
 // checkGate asks the gate what the next grant would be told (K-7.4, K-7.6).

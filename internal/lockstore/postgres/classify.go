@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
@@ -48,6 +49,8 @@ func (s *Store) classify(ctx context.Context, conn *pgx.Conn, doing, key string,
 		return fmt.Errorf("%s: %w", doing, lockstore.ErrSessionLost)
 	case pgErr.Code == pgerrcode.ObjectNotInPrerequisiteState && pgErr.ConstraintName == "lock_gate":
 		return &lockstore.GrantsClosedError{Reason: pgErr.Message, Hint: pgErr.Hint}
+	case pgErr.Code == pgerrcode.UniqueViolation && strings.HasPrefix(pgErr.TableName, "lock_grant"):
+		return s.detector.fire(s.detector.shown(), "it drew a token that its own journal has: its sequence was set back")
 	case pgErr.Code == pgerrcode.SequenceGeneratorLimitExceeded, pgErr.ConstraintName == "lock_entry_token_max_ck":
 		return &lockstore.UnsafeError{
 			Clause:  "K-1.6",

@@ -4,6 +4,9 @@ import (
 	"io/fs"
 	"maps"
 	"strings"
+	"time"
+
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 )
 
 // Pooled makes a store behave as if a transaction pooler stood between.
@@ -11,6 +14,15 @@ func Pooled(opts Options) Options {
 	opts.pooled = true
 	return opts
 }
+
+// Settling makes a store wait for others for longer after a server's start.
+func Settling(opts Options, d time.Duration) Options {
+	opts.settling = d
+	return opts
+}
+
+// Shown is the highest token that the store knows to have been shown.
+func (s *Store) Shown() lockstore.Token { return s.detector.shown() }
 
 // Queries returns every statement of the package by name, as it is sent.
 func Queries() map[string]string {
@@ -28,6 +40,7 @@ func Queries() map[string]string {
 		"journal_partitions": journalPartitionsQuery, "journal_state": journalStateQuery,
 		"journal_activity": journalActivityQuery, "journal_standing": journalStandingQuery,
 	}
+	queries["detect_standing"], queries["detect_fast_forward"] = detectStandingQuery, detectFastForwardQuery
 	maps.Copy(queries, rewindQueries())
 	return queries
 }

@@ -22,7 +22,7 @@ func (s *Store) Acquire(ctx context.Context, params lockstore.AcquireParams) (lo
 	doing := fmt.Sprintf("acquire lock %q", params.Key)
 	grant := lockstore.Grant{Key: params.Key, TTL: params.TTL, Sent: time.Now()}
 	granted := false
-	err = s.change(ctx, doing, params.Key, acquireQuery, []any{params.Key, params.Owner, [16]byte(id), params.TTL.Seconds()}, func(rows pgx.Rows) error {
+	asked, err := s.grant(ctx, doing, params.Key, acquireQuery, []any{params.Key, params.Owner, [16]byte(id), params.TTL.Seconds()}, func(rows pgx.Rows) error {
 		granted = false // a deadlock's second try starts from nothing
 		var session pgtype.UUID
 		return scanRows(rows, func() error {
@@ -35,6 +35,12 @@ func (s *Store) Acquire(ctx context.Context, params lockstore.AcquireParams) (lo
 	}
 	if !granted {
 		return lockstore.Grant{}, s.held(ctx, params.Key)
+	}
+	err = s.show(ctx, doing, asked, grant.Token, grant.Token, func() []lockstore.GrantRef {
+		return []lockstore.GrantRef{{Key: grant.Key, Token: grant.Token}}
+	})
+	if err != nil {
+		return lockstore.Grant{}, err
 	}
 	grant.Session = params.Session
 	return grant, nil

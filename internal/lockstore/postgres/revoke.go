@@ -76,12 +76,35 @@ func (r *revocation) run(ctx context.Context, s *Store) (lockstore.LockOutcome, 
 		})
 		return outcome, err
 	}
+	asked, err := r.admit(ctx, s)
+	if err != nil {
+		return lockstore.LockOutcome{}, err
+	}
 	var outcome lockstore.LockOutcome
-	err := s.transaction(ctx, r.doing, r.params.Key, func(tx pgx.Tx) (err error) {
-		outcome, err = r.steps(ctx, tx)
+	err = s.transaction(ctx, r.doing, r.params.Key, func(tx pgx.Tx) (err error) {
+		if outcome, err = r.steps(ctx, tx); err == nil && outcome.Fence != 0 {
+			err = s.detector.clear(ctx, asked, outcome.Fence, outcome.Fence)
+		}
 		return err
 	})
+	if err == nil && outcome.Fence != 0 {
+		s.detector.show(outcome.Fence)
+	}
 	return outcome, err
+}
+
+// admit is that of a grant: F is drawn as a grant's token is, and one that was
+// issued before fences nobody (K-7.6).
+func (r *revocation) admit(ctx context.Context, s *Store) (asked lockstore.Token, err error) {
+	if len(r.params.FenceAccounts) == 0 {
+		return 0, nil
+	}
+	conn, err := s.acquireConn(ctx, r.doing)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	return s.admit(ctx, conn.Conn(), r.doing)
 }
 
 func (r *revocation) args() []any {

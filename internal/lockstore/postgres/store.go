@@ -42,6 +42,13 @@ type Options struct {
 	AllowSameInstance bool
 	// Environment is what lockdb must be marked as, when it is marked.
 	Environment string
+	// MarkDir is the folder of the outside mark (K-7.6), "" for none. All who
+	// grant on one lockdb name the same folder.
+	MarkDir string
+	// PayHighest returns the highest token that paydb holds, nil where there is no
+	// paydb or it is not known. It is called once, before the first grant; an error
+	// refuses to grant, so who is to grant without a paydb that is down returns 0.
+	PayHighest func(context.Context) (lockstore.Token, error)
 	// Purpose defaults to Reading.
 	Purpose Purpose
 	// LockTimeout defaults to DefaultLockTimeout.
@@ -49,13 +56,15 @@ type Options struct {
 	// MaxConns defaults to pgxpool's.
 	MaxConns int32
 
-	pooled bool // a test's: as if a pooler stood between
+	pooled   bool          // a test's: as if a pooler stood between
+	settling time.Duration // a test's: longer than settling
 }
 
 // Store is a lockstore.Store on lockdb.
 type Store struct {
 	pool        *pgxpool.Pool
 	lockTimeout string
+	detector    detector
 }
 
 var _ lockstore.Store = (*Store)(nil)
@@ -76,7 +85,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if opts.LockTimeout <= 0 {
 		opts.LockTimeout = DefaultLockTimeout
 	}
-	s := &Store{lockTimeout: pgtx.Milliseconds(opts.LockTimeout)}
+	s := &Store{lockTimeout: pgtx.Milliseconds(opts.LockTimeout), detector: detector{options: opts}}
 	config.ConnConfig = pgtx.Config(opts.Config)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		return pgtx.Settle(ctx, conn, s.lockTimeout, opts.pooled)
@@ -90,11 +99,15 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	s.pool = pool
 	if err := s.check(ctx, opts); err != nil {
-		pool.Close()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// Close closes the connections; it waits for those in use.
-func (s *Store) Close() { s.pool.Close() }
+// Close closes the connections, and waits for those in use; then it writes what
+// was shown to the outside mark.
+func (s *Store) Close() {
+	s.pool.Close()
+	s.detector.close()
+}

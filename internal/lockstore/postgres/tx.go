@@ -22,8 +22,12 @@ func (s *Store) change(ctx context.Context, doing, key, sql string, args []any, 
 		return err
 	}
 	defer conn.Release()
-	_, err = pgtx.Change(ctx, conn.Conn(), s.lockTimeout, sql, args, scan)
-	return s.classify(ctx, conn.Conn(), doing, key, err)
+	return s.changeOn(ctx, conn.Conn(), doing, key, sql, args, scan)
+}
+
+func (s *Store) changeOn(ctx context.Context, conn *pgx.Conn, doing, key, sql string, args []any, scan func(pgx.Rows) error) error {
+	_, err := pgtx.Change(ctx, conn, s.lockTimeout, sql, args, scan)
+	return s.classify(ctx, conn, doing, key, err)
 }
 
 func (s *Store) acquireConn(ctx context.Context, doing string) (*pgxpool.Conn, error) {

@@ -15,6 +15,7 @@
 //	Submit      CLAIMED → RAIL_SUBMITTED, then the caller asks rail-proxy
 //	Settle      RAIL_SUBMITTED → RAIL_ACKED | FAILED | RAIL_AMBIGUOUS, by the attempt
 //	Resolve     RAIL_AMBIGUOUS → RAIL_ACKED | FAILED | ABANDONED, by evidence
+//	Attest      keeps the rail's record of an open payout, and moves nothing (K-7.9)
 //	Post        RAIL_ACKED → POSTED, with both legs
 //	Reject      CLAIMED, RAIL_SUBMITTED, RAIL_ACKED → FAILED
 //	GiveUp      PENDING, CLAIMED → FAILED

@@ -12,7 +12,7 @@ func Queries() map[string]string {
 		"post": postQuery, "post_unfenced": postUnfencedQuery, "credit": creditQuery, "lock_payout": lockPayoutQuery, "legs": legsQuery,
 		"create": createQuery, "find_payout": findPayoutQuery, "claim": claimQuery, "take_over": takeOverQuery, "release": releaseQuery,
 		"submit": submitQuery, "move": moveQuery, "give_up": giveUpQuery, "record_resolution": recordResolutionQuery,
-		"standing": standingQuery, "open_on_account": openOnAccountQuery,
+		"verdict": verdictQuery, "unsettled": unsettledQuery, "standing": standingQuery, "open_on_account": openOnAccountQuery,
 		"lock_account": lockAccountQuery, "raise_fence": raiseFenceQuery, "record_raise": recordRaiseQuery,
 	}
 }

@@ -29,6 +29,8 @@ var (
 	moveQuery             = pgtx.Statement(queryFiles, "move", "payout_id", "token", "from", "to")
 	giveUpQuery           = pgtx.Statement(queryFiles, "give_up", "payout_id")
 	recordResolutionQuery = pgtx.Statement(queryFiles, "record_resolution", "payout_id", "source", "verdict", "evidence", "operator", "reason")
+	verdictQuery          = pgtx.Statement(queryFiles, "verdict", "payout_id")
+	unsettledQuery        = pgtx.Statement(queryFiles, "unsettled", "timeout_seconds")
 	standingQuery         = pgtx.Statement(queryFiles, "standing", "payout_id")
 	openOnAccountQuery    = pgtx.Statement(queryFiles, "open_on_account", "account_id", "except")
 	lockAccountQuery      = pgtx.Statement(queryFiles, "lock_account", "account_id")

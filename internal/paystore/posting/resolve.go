@@ -62,10 +62,7 @@ func (s *Store) Resolve(ctx context.Context, p ResolveParams) (paystore.Payout, 
 		return paystore.Payout{}, err
 	}
 	if st.State == paystore.RailAmbiguous && st.attempted && st.outcome == "" {
-		return paystore.Payout{}, &paystore.EvidenceError{
-			Message: fmt.Sprintf("payout %s may still leave for the rail: its attempt is in flight", id),
-			Hint:    "ask the rail, which gives the attempt up once its deadline has passed: dlockctl payout resolve --from-rail",
-		}
+		return paystore.Payout{}, inFlight(id)
 	}
 	payout, err := s.record(ctx, doing, id, moveQuery, []any{id, p.Token, paystore.RailAmbiguous, to}, p)
 	if errors.Is(err, errNoRow) {

@@ -16,7 +16,8 @@ import (
 // asked.
 //
 // It returns ErrNotFound when there is no payout or it has no attempt, ErrInvalid,
-// the rail's error beside the attempt as it stands, and *UnknownOutcomeError when
+// the rail's error beside the attempt as it stands, *EvidenceError when the rail has
+// another payment under the key, and *UnknownOutcomeError when
 // paydb did not take the answer down.
 func (p *Proxy) Ask(ctx context.Context, payoutID string) (Attempt, error) {
 	payoutID, err := paystore.ParseID("payout", payoutID)
@@ -31,9 +32,7 @@ func (p *Proxy) Ask(ctx context.Context, payoutID string) (Attempt, error) {
 	if standing.Outcome != "" && standing.Outcome != paystore.OutcomeTimeout {
 		return Attempt{Attempt: standing, Repeated: true}, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, p.opts.Timeout)
-	defer cancel()
-	said, err := p.rail.Status(asking, paid.key)
+	said, err := p.status(ctx, paid)
 	if err != nil {
 		return Attempt{Attempt: standing, Trouble: err.Error()}, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -41,6 +40,17 @@ func (p *Proxy) Ask(ctx context.Context, payoutID string) (Attempt, error) {
 		standing, err = p.record(context.WithoutCancel(ctx), standing, paid.accountID, said)
 	}
 	return Attempt{Attempt: standing, Said: said}, err
+}
+
+// status asks the rail for a payout's key.
+func (p *Proxy) status(ctx context.Context, paid payout) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
+	defer cancel()
+	said, err := p.rail.Status(ctx, paid.key)
+	if err == nil {
+		err = paid.matches(said)
+	}
+	return said.recordable(), err
 }
 
 // overdue gives up an attempt that is in flight past its deadline, and returns what

@@ -9,6 +9,7 @@
 //	NULL ───────┤                  ↑ late answer, status query
 //	(in flight) └ gave up ─→ TIMEOUT
 //	FENCED: born so, forwarded nowhere, holds no slot
+//	adopted: NULL and answered in one transaction, forwarded long ago (K-7.9)
 //
 // # Invariants
 //
@@ -22,6 +23,8 @@
 //     passed, and is not said before.
 //   - K-5.3 one attempt per payout, ever; only the call that inserted it forwards
 //     it, once. What is not known is NULL or TIMEOUT, never guessed.
+//   - K-7.9 a payout whose payment is on record is never forwarded, though a restored
+//     paydb has no attempt of it: Adopt takes it down.
 //
 // # Failures
 //

@@ -10,7 +10,7 @@ func Queries() map[string]string {
 	return map[string]string{
 		"payout": payoutQuery, "mark": markQuery, "barrier": barrierQuery, "attempt": attemptQuery, "fenced": fencedQuery,
 		"standing_attempt": standingAttemptQuery, "own_attempt": ownAttemptQuery, "answer": answerQuery,
-		"timeout": timeoutQuery, "overdue": overdueQuery,
+		"timeout": timeoutQuery, "rights": rightsQuery, "overdue": overdueQuery,
 	}
 }
 

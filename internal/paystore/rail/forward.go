@@ -50,6 +50,9 @@ func (p *Proxy) attend(ctx context.Context, r reservation, deadline time.Time, o
 	replies := make(chan reply, 1)
 	go func() {
 		answer, err := p.rail.Submit(calling, r.request(deadline))
+		if err == nil {
+			err = r.payout.matches(answer)
+		}
 		replies <- reply{answer, err}
 	}()
 	patience := time.NewTimer(left)

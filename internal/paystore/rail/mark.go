@@ -11,6 +11,15 @@ import (
 	"github.com/dlockctl/dlockctl/internal/pgtx"
 )
 
+// Writable tells whether the login may write marks and attempts: better asked than
+// found out halfway (K-4.6).
+func (p *Proxy) Writable(ctx context.Context) (writable bool, err error) {
+	err = p.db.Read(ctx, "look at the rights of the rail's login", rightsQuery, nil, func(rows pgx.Rows) error {
+		return paystore.ScanRows(rows, func() error { return rows.Scan(&writable) })
+	})
+	return writable, err
+}
+
 // RaiseMark raises the rail's mark of an account to a token that is nobody's grant,
 // so that every lower one is refused at once (K-3.2). from is what stood before, 0
 // for nothing; raised is false when as much stood already, in the mark or in the

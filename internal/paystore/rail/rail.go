@@ -53,13 +53,21 @@ type Answer struct {
 	Reference string `json:"reference,omitempty"`
 	// Text is what the rail adds for a person.
 	Text string `json:"text,omitempty"`
+	// AmountMinor and Currency are what the rail was asked to pay, as it has them; 0
+	// and empty where it does not say.
+	AmountMinor paystore.Minor `json:"amount_minor,omitempty"`
+	Currency    string         `json:"currency,omitempty"`
 }
 
-// recordable is the answer with a reference that paydb can hold: an acknowledgement
-// is not lost over a character.
+// recordable is the answer with texts that paydb can hold: an acknowledgement is not
+// lost over a character.
 func (a Answer) recordable() Answer {
-	a.Reference = strings.ToValidUTF8(strings.ReplaceAll(a.Reference, "\x00", "\uFFFD"), "\uFFFD")
+	a.Reference, a.Text = storable(a.Reference), storable(a.Text)
 	return a
+}
+
+func storable(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 // final tells that the answer moves an attempt.

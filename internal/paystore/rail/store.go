@@ -28,6 +28,7 @@ var (
 	ownAttemptQuery      = pgtx.Statement(queryFiles, "own_attempt", "submission_id")
 	answerQuery          = pgtx.Statement(queryFiles, "answer", "submission_id", "outcome", "rail_reference")
 	timeoutQuery         = pgtx.Statement(queryFiles, "timeout", "submission_id")
+	rightsQuery          = pgtx.Statement(queryFiles, "rights")
 	overdueQuery         = pgtx.Statement(queryFiles, "overdue", "payout_id", "timeout_seconds")
 )
 
@@ -46,11 +47,26 @@ type payout struct {
 	claimToken    paystore.Token
 	// claimed tells that the token once claimed the payout (K-5.2).
 	claimed bool
+	// paid tells that the rail's payment is on record (K-7.9).
+	paid bool
+}
+
+// matches refuses an answer about another payment: a client that sends the key of a
+// forgotten payout again may give another amount.
+func (p payout) matches(said Answer) error {
+	if (said.AmountMinor == 0 || said.AmountMinor == p.amountMinor) && (said.Currency == "" || said.Currency == p.currency) {
+		return nil
+	}
+	return &paystore.EvidenceError{
+		Message: fmt.Sprintf("under key %q the rail has %s minor units of %s (%s, reference %q), and payout %s is for %s of %s",
+			p.key, said.AmountMinor, said.Currency, said.Outcome, said.Reference, p.id, p.amountMinor, p.currency),
+		Hint: "compare the rail's statement: dlockctl reconcile --rail-statement FILE",
+	}
 }
 
 func scanPayout(row pgx.CollectableRow) (p payout, err error) {
 	var id, account uuid.UUID
-	err = row.Scan(&id, &account, &p.amountMinor, &p.currency, &p.key, &p.state, &p.claimToken, &p.claimed)
+	err = row.Scan(&id, &account, &p.amountMinor, &p.currency, &p.key, &p.state, &p.claimToken, &p.claimed, &p.paid)
 	p.id, p.accountID = id.String(), account.String()
 	return p, err //nolint:wrapcheck // who asked says what for
 }

@@ -33,7 +33,8 @@ type Attempt struct {
 //
 // It returns *paystore.FencedError for a token that came too late, *StateError for a
 // payout that is not for the rail, ErrNotFound, ErrInvalid (also for a token that
-// never claimed the payout), *GateClosedError, and *UnknownOutcomeError when ctx
+// never claimed the payout), *GateClosedError, *EvidenceError for a payout that the
+// rail has paid already (K-7.9: Adopt it), and *UnknownOutcomeError when ctx
 // ended first, or paydb did not take the attempt or the answer down: repeat the same
 // token, or Ask.
 func (p *Proxy) Submit(ctx context.Context, payoutID string, token paystore.Token) (Attempt, error) {
@@ -49,23 +50,26 @@ func (p *Proxy) Submit(ctx context.Context, payoutID string, token paystore.Toke
 	if err != nil {
 		return Attempt{}, err
 	}
-	event := Event{PayoutID: payoutID, AccountID: r.payout.accountID, Presented: token}
 	switch {
 	case r.fenced != nil:
-		event.Name, event.Stored = EventFencedOut, r.fenced.Stored
-		p.observe(ctx, event)
-		if r.fenced.Resource == paystore.ResourceRail {
-			event.Name = EventDuplicate
-			p.observe(ctx, event)
-		}
-		return Attempt{}, fmt.Errorf("submit payout %s to the rail: %w", payoutID, r.fenced)
+		return Attempt{}, p.refused(ctx, r)
 	case r.own || p.opts.FencingDisabled:
 		return p.forward(ctx, r, deadline)
 	case r.attempt.PresentedToken != token:
-		event.Name, event.Stored = EventDuplicate, r.attempt.PresentedToken
-		p.observe(ctx, event)
+		p.observe(ctx, Event{Name: EventDuplicate, PayoutID: payoutID, AccountID: r.payout.accountID, Presented: token, Stored: r.attempt.PresentedToken})
 	}
 	return Attempt{Attempt: r.attempt, Repeated: true}, nil
+}
+
+// refused tells of a token that came too late, and returns what its caller gets.
+func (p *Proxy) refused(ctx context.Context, r reservation) error {
+	event := Event{Name: EventFencedOut, PayoutID: r.payout.id, AccountID: r.payout.accountID, Presented: r.token, Stored: r.fenced.Stored}
+	p.observe(ctx, event)
+	if r.fenced.Resource == paystore.ResourceRail {
+		event.Name = EventDuplicate
+		p.observe(ctx, event)
+	}
+	return fmt.Errorf("submit payout %s to the rail: %w", r.payout.id, r.fenced)
 }
 
 // reservation is what one transaction decided.
@@ -75,7 +79,9 @@ type reservation struct {
 	// attempt holds the payout's slot; own tells that this call wrote it.
 	attempt paystore.Attempt
 	own     bool
-	fenced  *paystore.FencedError
+	// adopting tells that nothing will be forwarded.
+	adopting bool
+	fenced   *paystore.FencedError
 }
 
 // reserve writes mark and attempt. Nobody may be told before its COMMIT answered.
@@ -150,6 +156,11 @@ func (r *reservation) take(ctx context.Context, tx pgx.Tx, id string) error {
 		return fmt.Errorf("%w: token %d never claimed payout %s; claim it first", paystore.ErrInvalid, r.token, r.payout.id)
 	case !r.payout.claimed:
 		return r.fence(ctx, tx, id, paystore.ResourcePayout)
+	case r.payout.paid && !r.adopting:
+		return &paystore.EvidenceError{
+			Message: fmt.Sprintf("the rail has paid payout %s already, and paydb had forgotten it: it is not forwarded", r.payout.id),
+			Hint:    "take the rail's payment down: dlockctl payout resolve " + r.payout.id + " --from-rail",
+		}
 	}
 	return r.insert(ctx, tx, id)
 }

@@ -43,7 +43,7 @@ func TestStatement(t *testing.T) {
 		t.Fatalf("%d lines for %d acknowledged attempts", len(whole), len(acked))
 	}
 	for name, want := range map[string]struct{ added, missing int }{
-		"S01": {1, 0}, "S02": {0, 1}, "S03": {1, 1}, "S03-currency": {1, 1}, "S04": {1, 0}, "S04-reference": {1, 1}, "S05": {1, 0},
+		"S01": {1, 0}, "S02": {0, 1}, "S03": {1, 1}, "S03-currency": {1, 1}, "S03-reference": {1, 1}, "S04": {1, 0}, "S04-reference": {1, 1}, "S05": {1, 0},
 		"near-S01": {1, 0}, "near-S02": {0, 1}, "near-S03": {0, 0}, "near-S04": {2, 0},
 	} {
 		got, fault := list(name)

@@ -18,6 +18,7 @@ WITH drifts AS (
     JOIN drifts d ON d.account_id = l.account_id
     JOIN payout p USING (payout_id)
    WHERE d.clearing
+     AND (SELECT bool_or(clearing) FROM drifts) -- or the legs would be read for nobody
      AND l.account_id = ANY (ARRAY(SELECT account_id FROM drifts WHERE clearing))
      AND l.amount_minor = ANY (ARRAY(SELECT abs(drift) FROM drifts WHERE clearing AND abs(drift) <= 9223372036854775807)::bigint[])
 ), candidates AS (

@@ -1,6 +1,6 @@
--- What stands of each payout that a finding names. Attempts are not all indexed by
--- payout: they are joined once, and not looked up. The lists are cut: of a payout that
--- has more, no single token is the author.
+-- What stands of each payout that a finding names. Of the attempts, those that may have
+-- reached the rail: only they are indexed by payout. The lists are cut: of a payout
+-- that has more, no single token is the author.
 WITH wanted AS MATERIALIZED (
   SELECT p.payout_id, p.account_id, p.state, p.claim_token, p.claimed_by, p.updated_at
     FROM payout p WHERE p.payout_id = ANY (@payouts::uuid[])
@@ -21,6 +21,7 @@ WITH wanted AS MATERIALIZED (
          (array_agg(coalesce(s.presented_token, 0) ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS tokens,
          (array_agg(s.submitted_at <= w.updated_at ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS before
     FROM wanted w JOIN rail_submission s USING (payout_id)
+   WHERE s.outcome IS DISTINCT FROM 'FENCED'
    GROUP BY w.payout_id
 )
 SELECT w.payout_id::text, w.account_id::text, w.state, coalesce(w.claim_token, 0), coalesce(w.claimed_by, ''), a.fence,

@@ -1,5 +1,5 @@
 -- Every payout with the fingerprints of the states that are final.
-SELECT account_id::text, payout_id::text, currency::text, amount_minor::text, updated_at, state, claim_token,
+SELECT account_id::text, payout_id::text, currency::text, amount_minor::text, CASE WHEN isfinite(updated_at) THEN updated_at END, state, claim_token,
        hashtextextended(payout_id::text || ':POSTED', 7310),
        hashtextextended(payout_id::text || ':FAILED', 7310),
        hashtextextended(payout_id::text || ':ABANDONED', 7310)

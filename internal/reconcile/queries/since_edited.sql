@@ -6,7 +6,7 @@ WITH now AS (
   SELECT l.*, l.xmin::text::bigint + (now.xmax - l.xmin::text::bigint) / 4294967296 * 4294967296 AS xid FROM ledger_entry l, now
    WHERE l.created_at < @sealed_at::timestamptz - interval '10 minutes'
 )
-SELECT l.account_id::text, l.payout_id::text, l.entry_id::text, coalesce(a.currency::text, ''), l.amount_minor::text, l.created_at, l.fence, l.direction
+SELECT l.account_id::text, l.payout_id::text, l.entry_id::text, coalesce(a.currency::text, ''), l.amount_minor::text, greatest(l.created_at, '0001-01-02'), l.fence, l.direction
   FROM legs l
   LEFT JOIN account a USING (account_id)
  WHERE (l.xid >= @xmax::bigint OR l.xid = ANY (@xip::bigint[]))

@@ -3,4 +3,4 @@
 SELECT now(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
        CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text,
        CASE WHEN pg_is_in_recovery() THEN coalesce(extract(epoch FROM now() - pg_last_xact_replay_timestamp()) * 1000, 0)
-            ELSE 0 END::bigint
+            ELSE 0 END::bigint, current_database()::text

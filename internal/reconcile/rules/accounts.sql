@@ -24,7 +24,7 @@ WITH legs AS (
    WHERE NOT known OR NOT anchored OR balance <> opening + credit - debit OR balance < 0
       OR credit > 9223372036854775807 OR debit > 9223372036854775807
 )
-SELECT broken.class, odd.account_id::text, '', broken.subject, odd.currency, broken.amount::text, odd.updated_at,
+SELECT broken.class, odd.account_id::text, '', broken.subject, odd.currency, broken.amount::text, CASE WHEN isfinite(odd.updated_at) THEN odd.updated_at END,
        array_remove(ARRAY[nullif(odd.fence, 0), CASE WHEN odd.leg_fence <> odd.fence THEN odd.leg_fence END], NULL), false,
        broken.what,
        jsonb_build_object('balance_minor', balance::text, 'opening_minor', opening::text, 'credit_minor', credit::text,
@@ -43,7 +43,7 @@ SELECT broken.class, odd.account_id::text, '', broken.subject, odd.currency, bro
    AND (@currency::text[] IS NULL OR odd.currency = ANY (@currency))
 UNION ALL
 -- Of an account that does not exist the currency is not known: it is in every scope.
-SELECT 'A14', l.account_id::text, l.payout_id::text, l.entry_id::text, '', coalesce(l.amount_minor::text, ''), l.created_at,
+SELECT 'A14', l.account_id::text, l.payout_id::text, l.entry_id::text, '', coalesce(l.amount_minor::text, ''), CASE WHEN isfinite(l.created_at) THEN l.created_at END,
        array_remove(ARRAY[l.fence], NULL), false,
        format('the %s of %s is on account %s, which does not exist', l.direction, l.amount_minor, l.account_id), NULL
   FROM ledger_entry l

@@ -8,7 +8,7 @@ WITH revocations AS (
     LEFT JOIN lock_entry e ON e.fencing_token = r.prev_token
    WHERE e.lock_key IS NOT NULL OR r.prev_token > @last_token::bigint
 )
-SELECT f.class, r.account_id, '' AS payout_id, r.prev_token::text AS subject, '' AS currency, '' AS amount, r.revoked_at AS at, ARRAY[r.prev_token] AS suspects,
+SELECT f.class, r.account_id, '' AS payout_id, r.prev_token::text AS subject, '' AS currency, '' AS amount, CASE WHEN isfinite(r.revoked_at) THEN r.revoked_at END AS at, ARRAY[r.prev_token] AS suspects,
        false AS pending, f.what,
        jsonb_build_object('lock', r.lock_key, 'owner', r.prev_owner, 'operator', r.operator, 'reason', r.reason, 'audit_id', r.id, 'held_lock', r.held_key, 'held_by', r.held_by) AS details
   FROM revocations r

@@ -3,9 +3,12 @@
 WITH twice AS MATERIALIZED (
   SELECT rail_reference
     FROM rail_submission
-   WHERE rail_reference ~ '\S' AND outcome IS DISTINCT FROM 'FENCED'
+   WHERE @references::text[] IS NULL AND rail_reference ~ '\S' AND outcome IS DISTINCT FROM 'FENCED'
    GROUP BY rail_reference
   HAVING count(*) > 1
+   UNION ALL
+  -- The second look.
+  SELECT DISTINCT r.rail_reference FROM unnest(@references::text[]) AS r (rail_reference)
 ), on_payouts AS (
   SELECT s.rail_reference, s.payout_id, p.account_id, p.currency, p.amount_minor, s.presented_token, s.submitted_at
     FROM twice

@@ -1,5 +1,5 @@
 -- A16: a payout is in the currency of the account that pays it.
-SELECT 'A16', a.account_id::text, p.payout_id::text, '', p.currency::text, p.amount_minor::text, p.created_at,
+SELECT 'A16', a.account_id::text, p.payout_id::text, '', p.currency::text, p.amount_minor::text, CASE WHEN isfinite(p.created_at) THEN p.created_at END,
        array_remove(ARRAY[p.claim_token], NULL), false,
        format('a payout of %s %s from an account that holds %s', p.amount_minor, p.currency, a.currency), NULL::jsonb
   FROM payout p

@@ -72,7 +72,7 @@ WITH index_stands AS (
              FROM payout p WHERE p.payout_id = s.payout_id OFFSET 0) p
     LEFT JOIN sums l ON l.payout_id = s.payout_id
 )
-SELECT broken.class, p.account_id::text, p.payout_id::text, '', p.currency, broken.amount::text, coalesce(p.first_at, p.updated_at),
+SELECT broken.class, p.account_id::text, p.payout_id::text, '', p.currency, broken.amount::text, CASE WHEN isfinite(coalesce(p.first_at, p.updated_at)) THEN coalesce(p.first_at, p.updated_at) END,
        CASE WHEN p.legs > 0 THEN p.fences ELSE array_remove(ARRAY[p.claim_token], NULL) END, false, broken.what,
        jsonb_build_object('state', p.state, 'payout_amount_minor', p.amount_minor::text, 'claim_token', p.claim_token, 'legs', p.legs,
                           'debit_minor', p.debit::text, 'credit_minor', p.credit::text, 'fences', p.fences)
@@ -100,7 +100,7 @@ SELECT broken.class, p.account_id::text, p.payout_id::text, '', p.currency, brok
  WHERE broken.found
    AND (@currency::text[] IS NULL OR p.currency = ANY (@currency))
 UNION ALL
-SELECT broken.class, l.account_id::text, l.payout_id::text, l.entry_id::text, coalesce(l.currency, ''), coalesce(l.amount_minor::text, ''), l.created_at,
+SELECT broken.class, l.account_id::text, l.payout_id::text, l.entry_id::text, coalesce(l.currency, ''), coalesce(l.amount_minor::text, ''), CASE WHEN isfinite(l.created_at) THEN l.created_at END,
        array_remove(ARRAY[l.fence], NULL), false, broken.what, NULL
   FROM legs l, LATERAL (VALUES
          ('A10', l.bad,

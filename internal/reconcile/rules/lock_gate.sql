@@ -1,6 +1,6 @@
 -- D03 of lockdb: its gate remembers the instance and the timeline that it was opened on
 -- (K-7.6). A standby has no timeline of its own.
-SELECT 'D03', '', '', 'lock_gate', '', '', g.closed_at, '{}'::bigint[], false,
+SELECT 'D03', '', '', 'lock_gate', '', '', CASE WHEN isfinite(g.closed_at) THEN g.closed_at END, '{}'::bigint[], false,
        CASE WHEN g.one IS NULL THEN 'lock_gate has no row, which is a closed gate'
             ELSE format('lock_gate was opened on instance %s, timeline %s; this is instance %s, timeline %s: lockdb was restored, promoted or copied',
                         g.system_identifier, g.timeline_id, here.system_identifier, coalesce(here.timeline::text, 'unknown')) END,

@@ -1,17 +1,22 @@
 -- What the walk tells of its suspects: everything that @tokens wrote on the account of
--- the same place in @payers. Only for suspects: nothing is indexed by token.
+-- the same place in @payers. Nothing is indexed by token: they are found by the payers'
+-- payouts.
 WITH suspects AS (
   SELECT * FROM unnest(@tokens::bigint[], @payers::uuid[]) WITH ORDINALITY AS s (token, account_id, place)
+), payouts AS (
+  SELECT payout_id, account_id, amount_minor, claim_token, claimed_by FROM payout WHERE account_id = ANY (@payers::uuid[])
 ), uses AS (
-  SELECT payout_id, fence AS token, 'leg' AS kind, created_at AS at, NULL::text AS name FROM ledger_entry WHERE fence = ANY (@tokens::bigint[])
+  SELECT payout_id, l.fence AS token, 'leg' AS kind, l.created_at AS at, NULL::text AS name
+    FROM payouts JOIN ledger_entry l USING (payout_id) WHERE l.fence = ANY (@tokens::bigint[])
    UNION ALL
-  SELECT payout_id, claim_token, 'claim', claimed_at, claimed_by FROM payout_claim WHERE claim_token = ANY (@tokens::bigint[])
+  SELECT payout_id, c.claim_token, 'claim', c.claimed_at, c.claimed_by
+    FROM payouts JOIN payout_claim c USING (payout_id) WHERE c.claim_token = ANY (@tokens::bigint[])
    UNION ALL
-  SELECT payout_id, presented_token, 'attempt', submitted_at, NULL
-    FROM rail_submission WHERE presented_token = ANY (@tokens::bigint[]) AND outcome IS DISTINCT FROM 'FENCED'
+  SELECT payout_id, s.presented_token, 'attempt', s.submitted_at, NULL
+    FROM payouts JOIN rail_submission s USING (payout_id) WHERE s.presented_token = ANY (@tokens::bigint[]) AND s.outcome IS DISTINCT FROM 'FENCED'
    UNION ALL
   -- The claim on the row: that of payout_claim again, unless somebody went round it.
-  SELECT payout_id, claim_token, 'row', NULL, claimed_by FROM payout WHERE claim_token = ANY (@tokens::bigint[])
+  SELECT payout_id, claim_token, 'row', NULL, claimed_by FROM payouts WHERE claim_token = ANY (@tokens::bigint[])
 ), per_payout AS (
   SELECT u.token, p.account_id, p.payout_id, p.amount_minor,
          count(*) FILTER (WHERE u.kind = 'leg') AS legs, count(*) FILTER (WHERE u.kind = 'attempt') AS attempts,
@@ -19,8 +24,8 @@ WITH suspects AS (
          min(u.at) FILTER (WHERE isfinite(u.at)) AS first_at, max(u.at) FILTER (WHERE isfinite(u.at)) AS last_at,
          array_agg(DISTINCT u.name) FILTER (WHERE u.name <> 'unknown') AS names
     FROM uses u
-    JOIN payout p USING (payout_id)
-   GROUP BY u.token, p.account_id, p.payout_id
+    JOIN payouts p USING (payout_id)
+   GROUP BY u.token, p.account_id, p.payout_id, p.amount_minor
 ), written AS (
   SELECT w.token, w.account_id, count(*) AS payouts, (array_agg(w.payout_id::text ORDER BY w.first_at, w.payout_id))[1:5] AS some,
          sum(w.amount_minor) AS amount, sum(w.legs)::bigint AS legs, sum(w.attempts)::bigint AS attempts, sum(w.claims)::bigint AS claims,

@@ -1,8 +1,9 @@
 -- Everything that lockdb knows of a token, in the order of tokens. A grant that stood
 -- when V7 began the journal was copied into it, and those below it were not: the
 -- journal knows nothing of the tokens before the first grant that is no such copy.
--- installed_on has no time zone: 14 hours are the widest that it can be off.
-SELECT token, kind, lock_key, owner, operator, at, copied
+-- installed_on has no time zone: 14 hours are the widest that it can be off. A row that
+-- somebody wrote may say infinity, which keeps its place in the order of times.
+SELECT token, kind, lock_key, owner, operator, greatest(least(at, '9999-12-31'), '0001-01-02') AS at, copied
   FROM (
     SELECT fencing_token AS token, 1 AS kind, lock_key, owner_id AS owner, '' AS operator, granted_at AS at,
            granted_at < (SELECT coalesce(min(h.installed_on) FILTER (WHERE h.version = '7'), min(h.installed_on)) FROM flyway_schema_history h) AT TIME ZONE 'UTC' + interval '14 hours'

@@ -1,0 +1,4 @@
+package resolver
+
+// WitnessQuery is the package's statement, as it is sent.
+var WitnessQuery = witnessQuery

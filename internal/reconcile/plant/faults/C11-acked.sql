@@ -1,0 +1,7 @@
+-- Said to be acknowledged three hours ago, and there is no attempt that could have been.
+-- @paydb
+SELECT pg_temp.payout(x1, account, 'RAIL_ACKED', f1, by3, '3 hours') FROM scene;
+-- @lockdb
+SELECT pg_temp.granted(f1, account, by3, now() - interval '3 hours 4 s') FROM scene;
+-- @finding
+f1, account, x1, NULL

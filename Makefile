@@ -115,9 +115,10 @@ bench-check: ## Compare the newest result of bench with test/bench/targets.json
 	cd test/bench; go test ./...; go run . -check
 
 .PHONY: soak
-soak: ## Check histories, crashes and deadlocks for SOAK (10m) instead of a minute
+soak: ## Check histories, crashes and deadlocks for SOAK (10m) instead of a minute, and payouts' lives by the thousand
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; DLOCKCTL_SOAK=$(or $(SOAK),10m) go test -race -timeout 90m \
 	  -run 'TestHistory|TestNoDeadlocks|TestSessionsAndRevocation' ./internal/lockstore/postgres
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -race -timeout 60m -run 'TestLife$$' ./test/life -rapid.checks=2000
 
 ##@ Tools
 

@@ -258,6 +258,27 @@ func TestRunCannotWrite(t *testing.T) {
 	}
 }
 
+// A run compiles nothing, and has memory for its joins, however little others have;
+// what a server gives beyond that is left.
+//
+// Clauses: K-8.1
+// Mutation: leave forScans out of settings, or its condition.
+func TestReadsWithMemoryForJoins(t *testing.T) {
+	t.Parallel()
+	for _, major := range pgtest.Majors() {
+		w := seeded(t, major)
+		for given, want := range map[string]string{"1MB": "32MB", "100MB": "100MB"} {
+			config := w.dbs.Pay.Config(t, "super")
+			config.RuntimeParams["work_mem"], config.RuntimeParams["jit"] = given, "on"
+			err := reconcile.WriteInSnapshot(t.Context(), config, fmt.Sprintf(
+				"DO $$ BEGIN ASSERT current_setting('work_mem') = '%s' AND current_setting('jit') = 'off', current_setting('work_mem'); END $$", want))
+			if err != nil {
+				t.Errorf("work_mem where PostgreSQL %d gives %s: %v, want %s", major, given, err, want)
+			}
+		}
+	}
+}
+
 // A scope names things that are; what it leaves out is not looked at.
 //
 // Clauses: K-8.4

@@ -1,8 +1,10 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +19,8 @@ import (
 // needs the last token issued is not checked on a standby of lockdb.
 //
 // Clauses: K-6.3, K-8.1, K-8.3
-// Mutation: read the sequence on a standby too, or leave the standby out of state.sql.
+// Mutation: read the sequence on a standby too, leave the standby out of state.sql, or
+// the timeline that is 0 out of comparable.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	for _, major := range pgtest.Majors() {
@@ -33,7 +36,11 @@ func TestStandby(t *testing.T) {
 		server.Start(t)
 		defer exec(t, pay.Conn(t, "super"), "SELECT pg_promote()") // so that its databases can be dropped
 
-		report, err := reconcile.Run(t.Context(), reconcile.Options{Pay: pay.Config(t, "t_auditor"), Lock: lock.Config(t, "t_auditor"), Workers: 3})
+		var sealed bytes.Buffer
+		report, err := reconcile.Run(t.Context(), reconcile.Options{
+			Pay: pay.Config(t, "t_auditor"), Lock: lock.Config(t, "t_auditor"), Workers: 3,
+			Seal: &reconcile.Sealing{To: &sealed, By: "erin@ops", Baseline: true},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +50,7 @@ func TestStandby(t *testing.T) {
 		if report.Outcome != reconcile.Breaks || report.Complete || !missing(report, "the last token issued is known on the primary only") {
 			t.Errorf("PostgreSQL %d: %s, complete %t, %v, %+v", major, report.Outcome, report.Complete, classes(report.Findings), report.Missing)
 		}
+		notComparedOnStandby(t, sealed.String(), reconcile.Options{Pay: pay.Config(t, "t_auditor"), Lock: lock.Config(t, "t_auditor")})
 		if report.LastTokenStr != "" {
 			t.Errorf("PostgreSQL %d: the last token issued was read: %s", major, report.LastTokenStr)
 		}
@@ -51,6 +59,24 @@ func TestStandby(t *testing.T) {
 				t.Errorf("PostgreSQL %d: %s is said to be checked", major, c.Class)
 			}
 		}
+	}
+}
+
+// notComparedOnStandby reads it again, with a seal of its own: which of its primary's
+// transactions were in progress it does not say, nor whether the primary has changed.
+func notComparedOnStandby(t *testing.T, seal string, o reconcile.Options) {
+	t.Helper()
+	var err error
+	if o.Previous, err = reconcile.ReadPrevious(strings.NewReader(seal), false); err != nil {
+		t.Fatal(err)
+	}
+	report, err := reconcile.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(report.Coverage, func(c reconcile.Coverage) bool { return c.Class == "D10" })
+	if report.Coverage[i].Skipped == "" {
+		t.Error("the transactions of a standby's seal are compared")
 	}
 }
 

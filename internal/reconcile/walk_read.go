@@ -98,7 +98,7 @@ type told struct {
 	accountChanged, highWaterChange *time.Time
 }
 
-// tellAtOnce bounds the suspects of one question: each reads whole tables.
+// tellAtOnce bounds the suspects of one question, and so what they ask of the server.
 const tellAtOnce = 20_000
 
 // tell asks paydb what the suspects wrote, and reports them.

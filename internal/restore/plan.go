@@ -70,7 +70,8 @@ type Sign struct {
 const (
 	runFastForward = "dlockctl restore fast-forward --reason TEXT"
 	runThaw        = "dlockctl thaw --reason TEXT"
-	runResolve     = "dlockctl payout resolve --from-rail"
+	runRepairPaydb = "dlockctl restore paydb --reason TEXT"
+	runResolve     = "dlockctl payout resolve --all --from-rail --reason TEXT"
 )
 
 // Prepare looks at everything and says what a fast-forward would do. It changes
@@ -219,7 +220,7 @@ func signs(view lockstore.AdvanceView, a assessment, pay *floor.Gate, stores Sto
 		}
 	}
 	if pay != nil {
-		add(!pay.Here, "paydb_restored", runResolve, "paydb itself was restored, promoted or copied: %d payouts may have been paid already", pay.Unresolved)
+		add(!pay.Here, "paydb_restored", runRepairPaydb, "paydb itself was restored, promoted or copied: %d payouts may have been paid already", pay.Unresolved)
 	}
 	return found
 }

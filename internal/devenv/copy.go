@@ -26,12 +26,13 @@ func (e *Env) CopyLockDB(ctx context.Context) error {
 // PutBackLockDB puts the copy in lockdb's place, which is lost, and ends every
 // connection to lockdb. There must be a copy.
 func (e *Env) PutBackLockDB(ctx context.Context) error {
+	// Sent as one, they are one transaction: without a copy lockdb stays.
 	return e.emptied(ctx, "put the copy of lockdb back",
-		fmt.Sprintf("ALTER DATABASE %s RENAME TO %s", LockDB, lockLost), fmt.Sprintf("ALTER DATABASE %s RENAME TO %s", lockCopy, LockDB))
+		fmt.Sprintf("ALTER DATABASE %s RENAME TO %s; ALTER DATABASE %s RENAME TO %s", LockDB, lockLost, lockCopy, LockDB))
 }
 
-// emptied runs statements while nobody is connected to lockdb, nor can be.
-func (e *Env) emptied(ctx context.Context, doing string, statements ...string) error {
+// emptied runs a statement while nobody is connected to lockdb, nor can be.
+func (e *Env) emptied(ctx context.Context, doing, statement string) error {
 	p := e.instance(LockDB)
 	there, err := p.load()
 	if err != nil {
@@ -42,17 +43,19 @@ func (e *Env) emptied(ctx context.Context, doing string, statements ...string) e
 	}
 	return p.as(ctx, "postgres", func(conn *pgx.Conn) (err error) {
 		allow := func(ctx context.Context, allowed bool) error {
-			_, err := conn.Exec(ctx, fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", LockDB, allowed))
-			return err
+			if _, err := conn.Exec(ctx, fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", LockDB, allowed)); err != nil {
+				return fmt.Errorf("%s: %w", doing, err)
+			}
+			return nil
 		}
 		if err := allow(ctx, false); err != nil {
-			return fmt.Errorf("%s: %w", doing, err)
+			return err
 		}
 		defer func() { err = errors.Join(err, allow(context.WithoutCancel(ctx), true)) }()
 		// With a timeout it waits until they are gone.
-		statements = append([]string{"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '" + LockDB + "'"}, statements...)
-		for _, statement := range statements {
-			if _, err := conn.Exec(ctx, statement); err != nil {
+		ends := "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '" + LockDB + "'"
+		for _, sql := range []string{ends, statement} {
+			if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 				return fmt.Errorf("%s: %w", doing, err)
 			}
 		}

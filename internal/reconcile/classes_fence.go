@@ -63,7 +63,6 @@ func fenceClasses() []Class {
 
 func fenceFamilies() []family {
 	return []family{
-		// Before the walk, which has the one connection to lockdb for long.
 		{name: "live_locks", reads: ReadsBoth, reread: byAccount, weight: 1, check: compareLiveLocks, classes: []string{"B14", "B16"}},
 		{name: "b13_revocation", reads: ReadsLock, reread: never, weight: 1, classes: []string{"B13", "B18"}, aboveLast: []string{"B18"}},
 		// What the walk reads is append-only or only rises, and lockdb's snapshot is the

@@ -78,11 +78,10 @@ type family struct {
 
 func (f family) needsLock() bool { return f.reads == ReadsLock || f.reads == ReadsBoth }
 
-// families lists them, the longest-running first and the shortest last: the workers end
-// together.
+// families lists them all.
 func families(o Options) []family {
 	return slices.Concat(
-		fenceFamilies(), railFamilies(), ledgerFamilies(), systemFamilies(),
+		ledgerFamilies(), fenceFamilies(), railFamilies(), systemFamilies(),
 		previousFamilies(o.Previous), statementFamilies(o.Statement),
 	)
 }

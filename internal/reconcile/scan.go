@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,10 +73,14 @@ func (r *run) jobs() []job {
 		}
 		jobs = append(jobs, job{name: "count " + p.name, weight: 1, do: func(ctx context.Context) { r.count(ctx, p) }})
 	}
-	return append(jobs,
+	jobs = append(jobs,
 		job{name: "scope", weight: 1, do: r.heldCurrencies},
 		job{name: "rights", weight: 1, do: r.rights},
 		job{name: "pipeline", weight: 1, do: r.readPipeline})
+	// The longest first, so that the workers end together, and so that nobody waits for
+	// the one connection to lockdb while the walk has it.
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.weight, a.weight) })
+	return jobs
 }
 
 func (r *run) lastReason() string {
@@ -127,23 +132,24 @@ func (r *run) read(ctx context.Context, f family) {
 	}
 }
 
-// lend runs the family on free connections.
+// lend runs the family on free connections. Who waits for the one to lockdb keeps none to
+// paydb from others.
 func (r *run) lend(ctx context.Context, f family, rd reading, found *sink) error {
-	withLock := func() error {
-		if !f.needsLock() {
+	withPay := func() error {
+		if f.reads == ReadsLock {
 			return f.run(ctx, rd, found)
 		}
-		return r.lock.with(ctx, func(tx pgx.Tx) error {
-			rd.lock = tx
+		return r.pay.with(ctx, func(tx pgx.Tx) error {
+			rd.pay = tx
 			return f.run(ctx, rd, found)
 		})
 	}
-	if f.reads == ReadsLock {
-		return withLock()
+	if !f.needsLock() {
+		return withPay()
 	}
-	return r.pay.with(ctx, func(tx pgx.Tx) error {
-		rd.pay = tx
-		return withLock()
+	return r.lock.with(ctx, func(tx pgx.Tx) error {
+		rd.lock = tx
+		return withPay()
 	})
 }
 

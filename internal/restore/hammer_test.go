@@ -242,7 +242,7 @@ func TestHammerWithoutTheGate(t *testing.T) {
 // hammer runs the clients, and forward every fifth of a second until it is enough.
 func (w *world) hammer(t *testing.T, forward func(restore.Stores) error, enough func() bool) *hammer {
 	t.Helper()
-	operator, err := postgres.Open(t.Context(), postgres.Options{Config: w.dbs.Lock.Config(t, "t_operator"), Purpose: postgres.Changing, MaxConns: 8})
+	operator, err := postgres.Open(t.Context(), postgres.Options{Config: w.dbs.Lock.Config(t, "t_operator"), Purpose: postgres.Changing, MaxConns: 8, MarkDir: w.grantDir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,9 @@ type world struct {
 	dbs       pgtest.Databases
 	lock, pay *pgx.Conn
 	mark      *mark.Mark
+	// grantDir holds the mark that the grants of a test raise: those of mark itself are
+	// left as the test set them.
+	grantDir string
 }
 
 func onMajors(t *testing.T, test func(t *testing.T, w *world)) {
@@ -56,14 +59,22 @@ func newWorld(t *testing.T, major int) *world {
 	if err := w.lock.QueryRow(t.Context(), `UPDATE outside_mark SET deployment_id = gen_random_uuid(), kept = true, kept_since = now() RETURNING deployment_id`).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if w.mark, err = mark.Open(t.TempDir(), id); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.mark.Create(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	w.mark = newMark(t, t.TempDir(), id)
+	w.grantDir = t.TempDir()
+	newMark(t, w.grantDir, id)
 	return w
+}
+
+func newMark(t *testing.T, dir, id string) *mark.Mark {
+	t.Helper()
+	m, err := mark.Open(dir, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Create(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
@@ -146,7 +157,7 @@ func (w *world) observed(t *testing.T, token int64) {
 // grantor grants as a service does.
 func (w *world) grantor(t *testing.T) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), postgres.Options{Config: w.dbs.Lock.Config(t, "t_lockapp"), Purpose: postgres.Changing, MaxConns: 24})
+	store, err := postgres.Open(t.Context(), postgres.Options{Config: w.dbs.Lock.Config(t, "t_lockapp"), Purpose: postgres.Changing, MaxConns: 24, MarkDir: w.grantDir})
 	if err != nil {
 		t.Fatal(err)
 	}

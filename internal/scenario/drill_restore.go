@@ -345,7 +345,7 @@ func (r *rewind) standing(ctx context.Context) (last lockstore.Token, owner stri
 	if err != nil {
 		return 0, "", 0, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was only read
+	defer conn.Close(context.WithoutCancel(ctx))
 	err = conn.QueryRow(ctx, `SELECT (SELECT last_value FROM fencing_token_seq), coalesce(max(owner_id), ''), coalesce(max(fencing_token), 0)
 		FROM lock_entry WHERE lock_key = $1`, r.key).Scan(&last, &owner, &token)
 	if err != nil {

@@ -44,17 +44,20 @@ func (s *server) backup(t *testing.T, major int) backup {
 	return b
 }
 
+// moment names the one that comes back.
+const moment = "noon"
+
 // restorePoint names this moment, and returns when the WAL up to it is archived.
-func (s *server) restorePoint(t *testing.T, name string) {
+func (s *server) restorePoint(t *testing.T) {
 	t.Helper()
-	conn := place(s.dsn).conn(t, "super")
-	execute(t, conn, `SELECT pg_create_restore_point($1)`, name)
+	conn := place(s.dsn).conn(t)
+	execute(t, conn, `SELECT pg_create_restore_point($1)`, moment)
 	file := value[string](t, conn, `SELECT pg_walfile_name(pg_switch_wal())`)
 	becomes(t, conn, "the WAL is archived", `SELECT coalesce(last_archived_wal >= $1, false) FROM pg_stat_archiver`, file)
 }
 
 // restore starts a server from the backup, at the moment named.
-func (b backup) restore(t *testing.T, archive, moment string) *server {
+func (b backup) restore(t *testing.T, archive string) *server {
 	t.Helper()
 	s := b.server(t, "recovery.signal", map[string]string{
 		"restore_command":      fmt.Sprintf(`cp "%s/%%f" "%%p"`, archive),
@@ -95,13 +98,13 @@ func (b backup) standby(t *testing.T) *standby {
 func (s *standby) caughtUp(t *testing.T) {
 	t.Helper()
 	lsn := ask[string](t, s.primary.dsn, `SELECT pg_current_wal_flush_lsn()::text`)
-	becomes(t, place(s.dsn).conn(t, "super"), "the standby has caught up", `SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false)`, lsn)
+	becomes(t, place(s.dsn).conn(t), "the standby has caught up", `SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false)`, lsn)
 }
 
 // cutOff stops the receiver of the primary's WAL.
 func (s *standby) cutOff(t *testing.T) {
 	t.Helper()
-	conn := place(s.dsn).conn(t, "super")
+	conn := place(s.dsn).conn(t)
 	execute(t, conn, `ALTER SYSTEM SET primary_conninfo = ''`)
 	execute(t, conn, `SELECT pg_reload_conf()`)
 	becomes(t, conn, "the receiver is gone", `SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)`)

@@ -112,7 +112,7 @@ func (w *world) shownEarly(t *testing.T, lockdb *server) (token lockstore.Token)
 	session := uuid.NewString()
 	place(lockdb.dsn).exec(t, fmt.Sprintf(`INSERT INTO lock_session (session_id, owner_id, expires_at) VALUES ('%s', 'early', now() + interval '1 hour')`, session),
 		`CHECKPOINT`) // or the numbers logged ahead would make up for it
-	conn := place(lockdb.dsn).conn(t, "super")
+	conn := place(lockdb.dsn).conn(t)
 	execute(t, conn, `BEGIN`)
 	if err := conn.QueryRow(t.Context(), verbatim(t), "account:"+others, "early", session, 60.0).Scan(&token, nil, nil, nil, nil); err != nil {
 		t.Fatal(err)

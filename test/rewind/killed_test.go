@@ -119,7 +119,7 @@ func TestFastForwardIsKilledBehindEveryStatement(t *testing.T) {
 	lockdb := place(dbs.Lock.DSN)
 	s := w.serve(t, lockdb)
 	begun := s.holds(t, "first", others)
-	super, pay := lockdb.conn(t, "super"), w.paydb.conn(t, "super")
+	super, pay := lockdb.conn(t), w.paydb.conn(t)
 	o := order{LockDSN: dbs.Lock.DSN("t_operator"), PayDSN: w.paydb("t_operator"), MarkDir: w.markDir}
 
 	names, end := startOperator(t, o).whole(t)

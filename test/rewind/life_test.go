@@ -108,7 +108,7 @@ func closedTo(t *testing.T, conn *pgx.Conn, what, sql string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	defer undo(t, tx)
 	session := uuid.NewString()
 	if _, err := tx.Exec(t.Context(), `INSERT INTO lock_session (session_id, owner_id, expires_at)
 		VALUES ($1, 'other', now() + interval '1 hour')`, session); err != nil {
@@ -145,7 +145,7 @@ func (l *life) damage(t *testing.T, lockdb place) {
 		s.releases(t, second)
 		if (l.idle.token-second.token)%2 == 1 {
 			// A grant takes two numbers, and somebody's refused try one (K-2.8).
-			place(lockdb).exec(t, `SELECT nextval('fencing_token_seq')`)
+			lockdb.exec(t, `SELECT nextval('fencing_token_seq')`)
 		}
 	}
 	if second.token != l.idle.token || !second.again {
@@ -280,12 +280,19 @@ func rows(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	defer undo(t, tx)
 	tag, err := tx.Exec(t.Context(), sql, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return tag.RowsAffected()
+}
+
+func undo(t *testing.T, tx pgx.Tx) {
+	t.Helper()
+	if err := tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
 }
 
 // statement is one of a store's own.

@@ -144,7 +144,7 @@ func TestLogicalReplicaTakesOver(t *testing.T) {
 	place(replica.DSN).exec(t, fmt.Sprintf(`CREATE SUBSCRIPTION %s CONNECTION 'host=%s port=%d user=postgres dbname=lockdb' PUBLICATION locks`, replica.Name, primary.Run(), port))
 	s := w.serve(t, primary.dsn)
 	l := w.begins(t, s)
-	super := place(replica.DSN).conn(t, "super")
+	super := place(replica.DSN).conn(t)
 	becomes(t, super, "the replica has the lock", `SELECT EXISTS (SELECT FROM lock_entry WHERE lock_key = $1)`, l.keeper.lock())
 	if token := value[lockstore.Token](t, super, `SELECT fencing_token FROM lock_entry WHERE lock_key = $1`, l.keeper.lock()); token == l.keeper.token {
 		t.Errorf("the replica shows token %s, which its own sequence did not issue", token)

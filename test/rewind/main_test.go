@@ -41,10 +41,10 @@ func (p place) config(t *testing.T, login string) *pgx.ConnConfig {
 	return config
 }
 
-// conn is closed when the test ends.
-func (p place) conn(t *testing.T, login string) *pgx.Conn {
+// conn is a superuser's, closed when the test ends.
+func (p place) conn(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.ConnectConfig(t.Context(), p.config(t, login))
+	conn, err := pgx.ConnectConfig(t.Context(), p.config(t, "super"))
 	if err != nil {
 		t.Fatal(err)
 	}

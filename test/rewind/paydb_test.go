@@ -34,13 +34,13 @@ func TestPaydbRestoredToBeforeAttempt(t *testing.T) {
 	paid, unsent := s.holds(t, "paid", keepers), s.holds(t, "unsent", idles)
 	s.takesUp(t, &paid)
 	s.takesUp(t, &unsent)
-	primary.restorePoint(t, "noon")
+	primary.restorePoint(t)
 	s.goes(t, paid, posts)
 	s.goes(t, unsent, submits)
 	s.close()
 	primary.stop(t, cluster.Immediate)
 
-	without := base.restore(t, archive, "noon")
+	without := base.restore(t, archive)
 	place(without.dsn).exec(t, `ALTER TABLE pay_gate DISABLE TRIGGER pay_gate_guard`,
 		`UPDATE pay_gate SET timeline_id = instance_timeline()`, `ALTER TABLE pay_gate ENABLE ALWAYS TRIGGER pay_gate_guard`)
 	twice := &world{paydb: without.dsn, rail: w.rail.fork(), shown: maps.Clone(w.shown)}
@@ -55,7 +55,7 @@ func TestPaydbRestoredToBeforeAttempt(t *testing.T) {
 	s.releases(t, second)
 	s.close()
 
-	restored := base.restore(t, archive, "noon")
+	restored := base.restore(t, archive)
 	w.paydb = restored.dsn
 	s = w.serve(t, lockdb.DSN)
 	third := s.holds(t, "third", keepers)

@@ -29,8 +29,7 @@ type world struct {
 	db pgtest.DB
 	// markDir is the folder of the outside mark, "" for none.
 	markDir string
-	// blind takes out what a store compares by itself, beside the gate: neither mark
-	// nor paydb is asked.
+	// blind takes a guard out: before the first grant nobody asks paydb.
 	blind bool
 
 	mu sync.Mutex
@@ -45,8 +44,8 @@ func newWorld(t *testing.T, major int) *world {
 	return &world{paydb: db.DSN, db: db, rail: newRail(), shown: map[lockstore.Token]bool{}}
 }
 
-// fork is the same world once more, from this moment on, and blind. Nobody may be
-// connected to its paydb.
+// fork is the same world once more, from this moment on, blind and without a mark.
+// Nobody may be connected to its paydb.
 func (w *world) fork(t *testing.T) *world {
 	t.Helper()
 	db := w.db.Server.CloneOf(t, w.db.Name)

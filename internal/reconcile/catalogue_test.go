@@ -114,7 +114,7 @@ func checkOutcome(t *testing.T, r reconcile.Report) {
 // Those that blind a run, each in a world of its own.
 //
 // Clauses: K-8.4, K-12.1
-// Mutation: leave historyOf, compareClocks, rights or compareHistories out.
+// Mutation: leave historyOf, compareClocks, rights or compareHistory out.
 func TestBlindingFaults(t *testing.T) {
 	t.Parallel()
 	for _, variant := range alone {

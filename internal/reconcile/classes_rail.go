@@ -13,7 +13,7 @@ func railClasses() []Class {
 		ofAttempts = "the attempts' tokens"
 		ofClaim    = "the token that claims the payout"
 		show       = "dlockctl payout show {payout}"
-		resolve    = "dlockctl payout resolve {payout} --from-rail"
+		resolve    = "dlockctl payout resolve {payout} --from-rail --reason TEXT"
 	)
 	then := func(c Class, next string) Class { c.Next = next; return c }
 	within := func(c Class, grace time.Duration) Class { c.Grace = grace; return c }
@@ -21,7 +21,7 @@ func railClasses() []Class {
 		within(then(rail("C01", "acked_not_posted", Critical, "attempts",
 			"A payout that the rail paid is posted.", ofAttempt), show), 5*time.Minute),
 		then(rail("C02", "posted_not_acked", Critical, "payouts",
-			"A POSTED payout was paid by the rail: an attempt or a resolution says so.", ofClaim), resolve),
+			"A POSTED payout was paid by the rail: an attempt or a resolution says so.", ofClaim), show),
 		then(rail("C03", "rejected_but_posted", Critical, "payouts",
 			"No payout is POSTED that the rail refused.", ofAttempt), show),
 		within(then(rail("C04", "ambiguous_aged", Critical, "attempts",

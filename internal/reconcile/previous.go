@@ -51,7 +51,7 @@ func ReadPrevious(r io.Reader, since bool) (*Previous, error) {
 	for number := 1; ; number++ {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil, &SealError{Problem: "is cut off: its last line is missing", Want: "take another one: dlockctl reconcile baseline"}
+			return nil, &SealError{Problem: "is cut off: its last line is missing", Want: "take another one: dlockctl reconcile --seal FILE, or dlockctl reconcile baseline --out FILE"}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the seal: %w", err)

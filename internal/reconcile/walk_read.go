@@ -38,7 +38,7 @@ func (j *judge) walk(ctx context.Context, rd reading) error {
 		lockErr error
 		asked   sync.WaitGroup
 	)
-	asked.Go(func() { lock, lockErr = rd.lock.Query(ctx, walkLockQuery) })
+	asked.Go(func() { lock, lockErr = rd.lock.Query(ctx, walkLockQuery) }) //nolint:sqlclosecheck // closed below
 	pay, err := rd.pay.Query(ctx, walkPayQuery, rd.args(nil))
 	asked.Wait()
 	if err == nil {

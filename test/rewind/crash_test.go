@@ -18,8 +18,7 @@ import (
 // commit does.
 //
 // Clauses: K-1.3, K-1.4, K-7.6
-// Mutation: show the token of Acquire before its commit has answered (the control
-// does); synchronous_commit off in lock_entry_order and in the store.
+// Mutation: show the token before its commit has answered (the test does).
 func TestImmediateStopWithTokensInFlight(t *testing.T) {
 	t.Parallel()
 	onMajors(t, func(t *testing.T, major int) {

@@ -109,8 +109,7 @@ func (p *operator) killedBehind(t *testing.T, n int) (statement string) {
 // token from before.
 //
 // Clauses: K-7.4, K-7.2, K-7.8, K-1.3
-// Mutation: open the gate before the floors in (*run).steps; let (*Rewinder).OpenGate
-// leave run_id; count an own target as evidence in assess.
+// Mutation: count an own target as evidence in assess.
 func TestFastForwardIsKilledBehindEveryStatement(t *testing.T) {
 	t.Parallel()
 	dbs := pgtest.Migrated(t, 16)

@@ -23,8 +23,7 @@ import (
 // for 15.)
 //
 // Clauses: K-1.1, K-1.3, K-7.2, K-7.3, K-7.6, K-7.8
-// Mutation: compare no identifier in lock_gate_check; take a search_path off a trigger
-// function of lockdb; ask paydb nothing in (*detector).open; drop paydb_ahead from signs.
+// Mutation: compare no identifier in lock_gate_check.
 func TestDumpIsRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 15)
@@ -133,8 +132,7 @@ func tool(t *testing.T, name string, stdin []byte, options string, args ...strin
 // replayed row as well.
 //
 // Clauses: K-1.1, K-1.3, K-7.2, K-7.6, K-7.8
-// Mutation: not ENABLE ALWAYS in V4; ask paydb nothing in (*detector).open; drop
-// paydb_ahead from signs.
+// Mutation: ask paydb nothing in (*detector).open.
 func TestLogicalReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16)

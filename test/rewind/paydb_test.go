@@ -21,8 +21,7 @@ import (
 // free; then the gate opens.
 //
 // Clauses: K-7.9, K-5.3, K-7.8
-// Mutation: drop the trigger payout_gate or rail_submission_gate; count any resolution
-// in payout_resolved; open the gate before the last payout is resolved.
+// Mutation: drop the check from payout_gate; note this timeline in pay_gate (the test does).
 func TestPaydbRestoredToBeforeAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16)

@@ -15,8 +15,7 @@ import (
 // and at the rail, those included whose lease came back with the restore.
 //
 // Clauses: K-7.1, K-7.2, K-7.3, K-7.4, K-7.5, K-7.6, K-7.8, K-1.3
-// Mutation: compare no timeline in lock_gate_check; leave a floor, or the void, out of
-// (*run).steps; a margin of 0.
+// Mutation: compare no timeline in lock_gate_check; leave void out of advance; a margin of 0.
 func TestPointInTimeRestore(t *testing.T) {
 	t.Parallel()
 	onMajors(t, func(t *testing.T, major int) {
@@ -62,7 +61,7 @@ func (l *life) comesBack(t *testing.T, lockdb place) {
 // well; and as long as the old primary still grants, no fast-forward begins.
 //
 // Clauses: K-7.1, K-7.2, K-7.4, K-7.6, K-7.8, K-1.3
-// Mutation: read the timeline from pg_control_checkpoint(); drop Granting from refuse.
+// Mutation: drop Granting of the old primary from refuse.
 func TestAsynchronousStandbyIsPromoted(t *testing.T) {
 	t.Parallel()
 	onMajors(t, func(t *testing.T, major int) {
@@ -115,7 +114,7 @@ func TestAsynchronousStandbyIsPromoted(t *testing.T) {
 // mark tells.
 //
 // Clauses: K-7.6, K-7.2, K-7.8, K-1.3
-// Mutation: fire at nothing in (*detector).compare; drop mark_ahead or paydb_ahead from signs.
+// Mutation: fire at nothing in (*detector).compare; leave StepFloorAccount out of (*run).steps.
 func TestPlainCopyOfDataFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16)

@@ -5,7 +5,6 @@ package runbook_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,24 +14,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dlockctl/dlockctl/internal/cli"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/reconcile/plant"
-	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
 const (
 	program = "dlockctl"
 	folder  = "../../docs/runbooks"
 )
-
-// TestMain is the program itself where the test binary is started under its name.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == program {
-		os.Exit(cli.Main(context.Background(), os.Args[1:], ui.System()))
-	}
-	pgtest.Main(m)
-}
 
 // planted says which break (of package plant) stands when a runbook of reconcile is opened.
 func planted() map[string]string {
@@ -179,7 +168,7 @@ func blocks(t *testing.T, file string) []block {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	var found []block
 	var inside bool
 	lines := bufio.NewScanner(f)

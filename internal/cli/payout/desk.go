@@ -50,8 +50,9 @@ func sitDown(ctx context.Context, a *app.App, operator, account string, ttl time
 	}
 	if err := d.enter(ctx); err != nil {
 		d.leave(ctx, a)
-		if _, held := errors.AsType[*lockstore.HeldError](err); held {
-			return nil, app.WithHint(err, "its holder may be at work on this very payout: wait, or take the lock away with dlockctl revoke "+lockKey(account))
+		if held, isHeld := errors.AsType[*lockstore.HeldError](err); isHeld {
+			return nil, app.WithHint(err, fmt.Sprintf("its holder may be at work on this very payout: wait, or take the lock away with dlockctl revoke %s --token %s --reason TEXT",
+				lockKey(account), held.Token))
 		}
 		return nil, err
 	}

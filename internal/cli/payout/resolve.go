@@ -208,10 +208,28 @@ func resolvable(p paystore.PayoutDetail, verdict paystore.Verdict) error {
 			return app.WithHint(err, "it has not been near the rail: an executor will pay it, or give it up with dlockctl payout abandon")
 		}
 		return err
+	case p.State == paystore.RailSubmitted:
+		return settleable(p, verdict)
 	case p.State == paystore.RailAmbiguous && verdict == "":
 		return needsVerdict(p.Payout)
 	case p.State == paystore.RailAcked && verdict != "" && verdict != paystore.VerdictPaid:
 		return app.UsageError("leave --verdict out: it will be posted", "the rail has acknowledged payout %s; a verdict against it needs evidence that the rail gives, not you", p.PayoutID)
+	}
+	return nil
+}
+
+// settleable refuses a payout whose attempt does not say where it is, before it is
+// taken over: a try that leads nowhere would make it look as if somebody worked on it.
+func settleable(p paystore.PayoutDetail, verdict paystore.Verdict) error {
+	ask := "a later worker takes it over and asks the rail; or: dlockctl payout resolve " + p.PayoutID + " --from-rail --reason TEXT"
+	i := slices.IndexFunc(p.Attempts, func(at paystore.Attempt) bool { return at.Outcome != paystore.OutcomeFenced })
+	switch {
+	case i < 0:
+		return &paystore.EvidenceError{Message: fmt.Sprintf("payout %s has no attempt at the rail", p.PayoutID), Hint: ask}
+	case p.Attempts[i].Outcome == "":
+		return &paystore.EvidenceError{Message: fmt.Sprintf("the rail's answer to payout %s is not known: its attempt is in flight", p.PayoutID), Hint: ask}
+	case p.Attempts[i].Outcome == paystore.OutcomeTimeout && verdict == "":
+		return needsVerdict(p.Payout)
 	}
 	return nil
 }
@@ -223,7 +241,7 @@ func needsVerdict(p paystore.Payout) error {
 
 func planResolve(p paystore.PayoutDetail, verdict paystore.Verdict, noPost bool) []string {
 	plan := []string{
-		fmt.Sprintf("acquire %s as its operator, for a token above %s", lockKey(p.AccountID), p.ClaimToken),
+		fmt.Sprintf("acquire %s, for a token above %s", lockKey(p.AccountID), p.ClaimToken),
 		fmt.Sprintf("take the payout over from %s, as it stands: %s", ui.Visible(p.ClaimedBy), p.State),
 	}
 	if p.State == paystore.RailSubmitted {

@@ -104,7 +104,7 @@ func detail(p paystore.PayoutDetail) detailView {
 		v.attempt(at)
 	}
 	for _, r := range p.Resolutions {
-		v.add(r.RecordedAt, eventResolved, "payout_resolution", 0, r.Operator, "%s by the %s: %s", r.Verdict, r.Source, r.Reason)
+		v.add(r.RecordedAt, eventResolved, "payout_resolution", 0, r.Operator, "%s: %s", judged(r), r.Reason)
 		v.Events[len(v.Events)-1].Evidence = r.Evidence
 	}
 	for _, l := range p.Legs {
@@ -112,6 +112,19 @@ func detail(p paystore.PayoutDetail) detailView {
 	}
 	slices.SortStableFunc(v.Events, func(x, y eventView) int { return x.At.Compare(y.At.Time) })
 	return v
+}
+
+// judged says what a resolution decided. One that gave the payout up before the rail
+// was asked says nothing about the rail.
+func judged(r paystore.Resolution) string {
+	var gaveUp struct {
+		Action paystore.Action `json:"action"`
+		From   paystore.State  `json:"from"`
+	}
+	if json.Unmarshal(r.Evidence, &gaveUp) == nil && gaveUp.Action == paystore.GiveUp {
+		return fmt.Sprintf("given up while %s", gaveUp.From)
+	}
+	return fmt.Sprintf("%s by the %s", r.Verdict, r.Source)
 }
 
 func (v *detailView) attempt(at paystore.Attempt) {

@@ -52,6 +52,7 @@ func runExplain(ctx context.Context, a *app.App, id string) error {
 		return err
 	}
 	t := newTable(a, color)
+	told.Finding.Next = "" // this is it
 	t.finding(told.Finding)
 	t.wrapped("rule", told.Rule)
 	if told.Pending {

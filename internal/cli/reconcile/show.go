@@ -193,6 +193,9 @@ func (t *table) head() {
 		}
 	}
 	text := fmt.Sprintf("%d of %d rules", done, len(r.Coverage))
+	if left := len(r.Coverage) - done; left > 0 {
+		text += fmt.Sprintf(" (why not the other %d: -o json, coverage)", left)
+	}
 	if n := t.population("accounts"); n > 0 {
 		text += " over " + count(int(n), "account")
 	}

@@ -83,7 +83,7 @@ func (st standing) unattestable(p ResolveParams) error {
 func inFlight(id string) error {
 	return &paystore.EvidenceError{
 		Message: fmt.Sprintf("payout %s may still leave for the rail: its attempt is in flight", id),
-		Hint:    "ask the rail, which gives the attempt up once its deadline has passed: dlockctl payout resolve --from-rail",
+		Hint:    "ask the rail, which gives the attempt up once its deadline has passed: dlockctl payout resolve " + id + " --from-rail --reason TEXT",
 	}
 }
 

@@ -81,11 +81,11 @@ func (s *Store) Settle(ctx context.Context, payoutID string, token paystore.Toke
 		return paystore.Payout{}, &paystore.StateError{PayoutID: id, Have: st.State, Want: []paystore.State{paystore.RailSubmitted}}
 	case st.attempted:
 		return paystore.Payout{}, &paystore.EvidenceError{
-			Message: fmt.Sprintf("the rail's answer to payout %s is not known: its attempt is in flight", id), Hint: "wait for it, or ask the rail: dlockctl payout resolve --from-rail",
+			Message: fmt.Sprintf("the rail's answer to payout %s is not known: its attempt is in flight", id), Hint: "wait for it, or ask the rail: dlockctl payout resolve " + id + " --from-rail --reason TEXT",
 		}
 	default:
 		return paystore.Payout{}, &paystore.EvidenceError{
-			Message: fmt.Sprintf("payout %s has no attempt at the rail", id), Hint: "submit it to the rail first",
+			Message: fmt.Sprintf("payout %s has no attempt at the rail", id), Hint: "submit it to the rail first: a worker does, or dlockctl payout resolve " + id + " --from-rail --reason TEXT",
 		}
 	}
 }

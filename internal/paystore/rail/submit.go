@@ -159,7 +159,7 @@ func (r *reservation) take(ctx context.Context, tx pgx.Tx, id string) error {
 	case r.payout.paid && !r.adopting:
 		return &paystore.EvidenceError{
 			Message: fmt.Sprintf("the rail has paid payout %s already, and paydb had forgotten it: it is not forwarded", r.payout.id),
-			Hint:    "take the rail's payment down: dlockctl payout resolve " + r.payout.id + " --from-rail",
+			Hint:    "take the rail's payment down: dlockctl payout resolve " + r.payout.id + " --from-rail --reason TEXT",
 		}
 	}
 	return r.insert(ctx, tx, id)

@@ -180,6 +180,15 @@ func (e *evidence) endedBefore(token int64, at time.Time) bool {
 	return granted && grant.endedAt != nil && !at.IsZero() && at.After(grant.endedAt.Add(clockSkew))
 }
 
+// outranked tells that a higher one of the suspects had been granted before the
+// moment: a date that was changed alone does not make the other token late.
+func (e *evidence) outranked(f Finding, token int64) bool {
+	return !f.At.IsZero() && slices.ContainsFunc(f.Suspects, func(other int64) bool {
+		grant, granted := e.grant(other)
+		return other > token && granted && grant.at != nil && f.At.After(*grant.at)
+	})
+}
+
 // proves raises a verdict that other records bear out.
 func (v verdict) proves(holds bool, why string) verdict {
 	if holds && v.confidence == Likely {
@@ -206,7 +215,7 @@ func (e *evidence) loneFence(f Finding) verdict {
 // lateLeg is B03.
 func (e *evidence) lateLeg(f Finding) verdict {
 	v := suspects(f, "the late leg carries the token; the other one had posted before")
-	return v.proves(v.token > 0 && e.posted(f, v.token) && e.endedBefore(v.token, f.At),
+	return v.proves(v.token > 0 && e.posted(f, v.token) && e.endedBefore(v.token, f.At) && e.outranked(f, v.token),
 		"both legs and the posting are of that moment and carry the token, it had claimed the payout, and its grant had ended before")
 }
 
@@ -215,7 +224,7 @@ func (e *evidence) otherClaim(f Finding) verdict {
 	v := suspects(f, "both legs carry the token, and the payout's row another; who changed a row since, no row says")
 	p := e.payouts[f.PayoutID]
 	_, claimed := p.claims[p.claim]
-	return v.proves(v.token > 0 && e.posted(f, v.token) && claimed && p.fence == v.token,
+	return v.proves(v.token > 0 && e.posted(f, v.token) && claimed && p.fence == v.token && p.claim > v.token,
 		"both legs and the account's fence carry the token, and it had claimed the payout, which another token claims now")
 }
 
@@ -224,7 +233,7 @@ func (e *evidence) lateAttempt(f Finding) verdict {
 	v := suspects(f, "the late attempt carries the token; the other one had passed before")
 	p := e.payouts[f.PayoutID]
 	grant, _ := e.grant(v.token)
-	return v.proves(v.token > 0 && p.attempts[f.Subject].inOrder && grant.owner != "" && p.claims[v.token] == grant.owner && e.endedBefore(v.token, f.At),
+	return v.proves(v.token > 0 && p.attempts[f.Subject].inOrder && grant.owner != "" && p.claims[v.token] == grant.owner && e.endedBefore(v.token, f.At) && e.outranked(f, v.token),
 		"the attempt carries the token, which had claimed the payout and whose grant had ended before")
 }
 

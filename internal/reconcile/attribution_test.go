@@ -93,8 +93,8 @@ func checkAuthors(t *testing.T, faults []plant.Fault, findings []reconcile.Findi
 // $T is the last one's token, $U the one before's.
 //
 // Clauses: K-8.2
-// Mutation: judge A01 by the fence alone, leave together out of posted, or p.fence out
-// of otherClaim, or the grant's key out of loneFence.
+// Mutation: judge A01 by the fence alone, leave together out of posted, p.fence or p.claim
+// out of otherClaim, outranked out of lateLeg, or the grant's key out of loneFence.
 func TestAttributionConvictsNobodyWrongly(t *testing.T) {
 	t.Parallel()
 	const unpostLast = `UPDATE account a SET balance_minor = a.balance_minor - l.amount_minor FROM ledger_entry l WHERE l.payout_id = '$P' AND l.direction = 'CREDIT' AND a.account_id = l.account_id;
@@ -131,6 +131,15 @@ func TestAttributionConvictsNobodyWrongly(t *testing.T) {
 		{
 			"legs and fence put down to one that never claimed it", `UPDATE ledger_entry SET fence = $U WHERE payout_id = '$P'; UPDATE account SET fence = $U WHERE account_id = '$A'`,
 			"B04", "$U", reconcile.Likely, "both legs carry the token", "",
+		},
+		{
+			"claim put down to a former one", `INSERT INTO payout_claim SELECT '$P', $U, claimed_by, claimed_at FROM payout_claim WHERE payout_id = '$Q' AND claim_token = $U;
+			UPDATE payout p SET claim_token = $U, claimed_by = c.claimed_by FROM payout_claim c WHERE p.payout_id = '$P' AND c.payout_id = '$P' AND c.claim_token = $U`,
+			"B04", "$T", reconcile.Likely, "both legs carry the token", "",
+		},
+		{
+			"posted after the lease, and the next one dated back", `UPDATE ledger_entry SET created_at = (SELECT updated_at - interval '3 min' FROM payout WHERE payout_id = '$Q') WHERE payout_id = '$P' AND direction = 'DEBIT'`,
+			"B03", "$U", reconcile.Likely, "the late leg carries the token", `UPDATE lock_grant SET granted_at = granted_at - interval '9 min', ended_at = (SELECT granted_at FROM lock_grant g WHERE g.fencing_token = $U) - interval '5 min' WHERE fencing_token = $U`,
 		},
 		{"debited without a leg", unpostLast, "A01", "$T", reconcile.Proven, "the balance and the fence know its posting", ""},
 		{"debited without a leg, and a cent more", unpostLast + `UPDATE account SET balance_minor = balance_minor - 1 WHERE account_id = '$A'`, "A01", "$T", reconcile.Likely, "changed by hand as well", ""},

@@ -148,7 +148,6 @@ func payFaults() []fault {
 		{check: "paydb_gate", sql: `UPDATE pay_gate SET closed_by = 'erin', closed_at = now(), closed_reason = 'drill'`, saw: "closed by erin"},
 		{
 			check: "paydb_gate", saw: "knows instance 7", sql: `ALTER TABLE pay_gate DISABLE TRIGGER USER; UPDATE pay_gate SET system_identifier = 7; ALTER TABLE pay_gate ENABLE ALWAYS TRIGGER pay_gate_guard, ENABLE ALWAYS TRIGGER pay_gate_kept`,
-			cure: `UPDATE pay_gate SET system_identifier = instance_system_identifier()`,
 		},
 		{
 			check: "paydb_floors", saw: "the floor of rail is missing",

@@ -98,10 +98,6 @@ func (p *patient) dlockctl(t *testing.T, args ...string) (exit app.Exit, out, er
 	return exit, stdout.String(), stderr.String()
 }
 
-// wantsRail tells a command that asks the payment rail, which no patient has: the
-// test does by hand what comes of it.
-func wantsRail(command string) bool { return strings.Contains(command, " --from-rail") }
-
 const restorePlan = "dlockctl restore plan"
 
 // follow is the command to run at last: restore plan changes nothing, and names
@@ -132,7 +128,7 @@ func (p *patient) run(t *testing.T, fix *doctor.Fix) {
 	}
 	command := p.follow(t, fix)
 	args := strings.Fields(strings.TrimPrefix(command, "dlockctl "))
-	if args[1] == "repair" || args[1] == "fast-forward" {
+	if slices.Contains([]string{"repair", "fast-forward", "paydb"}, args[1]) {
 		args = append(args, "--yes") // there is no terminal to be asked on
 	}
 	if exit, out, errOut := p.dlockctl(t, args...); exit != app.OK {
@@ -224,7 +220,7 @@ func (p *patient) cure(t *testing.T, f fault, r doctor.Result, undo func(*testin
 		t.Fatalf("the fix of %s is %+v, and nothing follows it", f.check, r.Fix)
 	case command != "" && !isVerb(command):
 		t.Fatalf("%s is no command of this program", command)
-	case r.Fix.Run != "" && !wantsRail(command):
+	case r.Fix.Run != "":
 		if byHand {
 			t.Fatalf("%s has the fix %q: run it, instead of curing it by hand", f.check, r.Fix.Run)
 		}

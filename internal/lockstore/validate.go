@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/dlockctl/dlockctl/internal/plaintext"
 )
 
 // The limits of what a caller may ask for. Every edge refuses what lies
@@ -49,7 +50,7 @@ func LookupKey(key string) error {
 // UTF-8 or holds a NUL. Empty means that nothing is looked for, and passes.
 func LookupText(what, text string) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return fmt.Errorf("%w: %s %s is not text that a database holds; give what the lists print", ErrInvalid, what, shown(text))
+		return fmt.Errorf("%w: %s %s is not text that a database holds; give what the lists print", ErrInvalid, what, plaintext.Shown(text))
 	}
 	return nil
 }
@@ -70,13 +71,7 @@ func ValidSessionID(id SessionID) error {
 // tabs are allowed, for an operator may paste a note; other control characters
 // are not.
 func ValidReason(reason string) error {
-	if err := validText("reason", reason, MaxReasonBytes, "\n\t"); err != nil {
-		return err
-	}
-	if strings.IndexFunc(reason, visible) < 0 {
-		return fmt.Errorf("%w: reason is blank; say why, the audit row keeps it", ErrInvalid)
-	}
-	return nil
+	return invalid(plaintext.Note("reason", reason, MaxReasonBytes))
 }
 
 // ValidTTL refuses a lease below [MinTTL] or above [MaxTTL], before any
@@ -106,55 +101,21 @@ func ValidToken(token Token) error {
 // nothing else. The error wraps [ErrInvalid].
 func ParseToken(text string) (Token, error) {
 	if text == "" || strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' }) >= 0 {
-		return 0, fmt.Errorf("%w: token %s is not a decimal number; give the token that acquire printed", ErrInvalid, shown(text))
+		return 0, fmt.Errorf("%w: token %s is not a decimal number; give the token that acquire printed", ErrInvalid, plaintext.Shown(text))
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: token %s is above 2^53 = %d; no grant has it, give the token that acquire printed", ErrInvalid, shown(text), MaxToken)
+		return 0, fmt.Errorf("%w: token %s is above 2^53 = %d; no grant has it, give the token that acquire printed", ErrInvalid, plaintext.Shown(text), MaxToken)
 	}
 	return Token(n), ValidToken(Token(n))
 }
 
-func validName(what, s string) error {
-	if err := validText(what, s, MaxKeyBytes, ""); err != nil {
-		return err
-	}
-	if strings.IndexFunc(s, visible) < 0 {
-		return fmt.Errorf("%w: %s %s is blank; give one that can be seen", ErrInvalid, what, shown(s))
-	}
-	return nil
-}
+func validName(what, s string) error { return invalid(plaintext.Name(what, s, MaxKeyBytes)) }
 
-func validText(what, s string, limit int, allowed string) error {
-	switch {
-	case s == "":
-		return fmt.Errorf("%w: %s is empty; give one", ErrInvalid, what)
-	case len(s) > limit:
-		return fmt.Errorf("%w: %s %s is %d bytes long; shorten it to %d", ErrInvalid, what, shown(s), len(s), limit)
-	case !utf8.ValidString(s):
-		return fmt.Errorf("%w: %s %s is not UTF-8; re-encode it", ErrInvalid, what, shown(s))
+// invalid makes a refusal an [ErrInvalid].
+func invalid(err error) error {
+	if err == nil {
+		return nil
 	}
-	for i, r := range s {
-		if unicode.IsControl(r) && !strings.ContainsRune(allowed, r) {
-			return fmt.Errorf("%w: %s %s has the control character U+%04X at byte %d; remove it", ErrInvalid, what, shown(s), r, i)
-		}
-	}
-	return nil
-}
-
-// visible tells whether a reader would see anything of r.
-func visible(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
-
-// shown quotes a refused value for a message: escaped, so that it cannot play
-// with the terminal, and shortened, so that it cannot flood it.
-func shown(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return strconv.Quote(s)
-	}
-	cut := most
-	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strconv.Quote(s[:cut]) + "…"
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }

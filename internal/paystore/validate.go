@@ -2,12 +2,11 @@ package paystore
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/dlockctl/dlockctl/internal/plaintext"
 )
 
 // The limits of what a caller may ask for; every edge refuses what lies outside
@@ -25,7 +24,7 @@ const (
 func ParseID(what, text string) (string, error) {
 	id, err := uuid.Parse(text)
 	if err != nil || len(text) != 36 {
-		return "", fmt.Errorf("%w: %s %s is not a UUID; give one such as 00000000-0000-4000-8000-000000000001", ErrInvalid, what, shown(text))
+		return "", fmt.Errorf("%w: %s %s is not a UUID; give one such as 00000000-0000-4000-8000-000000000001", ErrInvalid, what, plaintext.Shown(text))
 	}
 	return id.String(), nil
 }
@@ -52,7 +51,7 @@ func ValidAmount(amount Minor) error {
 // ValidCurrency refuses what is not three capital letters.
 func ValidCurrency(currency string) error {
 	if len(currency) != 3 || strings.Trim(currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return fmt.Errorf("%w: currency %s is not three capital letters; give one such as EUR", ErrInvalid, shown(currency))
+		return fmt.Errorf("%w: currency %s is not three capital letters; give one such as EUR", ErrInvalid, plaintext.Shown(currency))
 	}
 	return nil
 }
@@ -70,55 +69,15 @@ func ValidOperator(operator string) error { return validName("operator", operato
 // ValidReason refuses a blank or over-long reason. Line breaks and tabs are
 // allowed, for an operator may paste a note.
 func ValidReason(reason string) error {
-	if err := validText("reason", reason, MaxReasonBytes, "\n\t"); err != nil {
-		return err
-	}
-	if strings.IndexFunc(reason, visible) < 0 {
-		return fmt.Errorf("%w: reason is blank; say why, the record keeps it", ErrInvalid)
-	}
-	return nil
+	return invalid(plaintext.Note("reason", reason, MaxReasonBytes))
 }
 
-func validName(what, s string) error {
-	if err := validText(what, s, MaxNameBytes, ""); err != nil {
-		return err
-	}
-	if strings.IndexFunc(s, visible) < 0 {
-		return fmt.Errorf("%w: %s %s is blank; give one that can be seen", ErrInvalid, what, shown(s))
-	}
-	return nil
-}
+func validName(what, s string) error { return invalid(plaintext.Name(what, s, MaxNameBytes)) }
 
-func validText(what, s string, limit int, allowed string) error {
-	switch {
-	case s == "":
-		return fmt.Errorf("%w: %s is empty; give one", ErrInvalid, what)
-	case len(s) > limit:
-		return fmt.Errorf("%w: %s %s is %d bytes long; shorten it to %d", ErrInvalid, what, shown(s), len(s), limit)
-	case !utf8.ValidString(s):
-		return fmt.Errorf("%w: %s %s is not UTF-8; re-encode it", ErrInvalid, what, shown(s))
+// invalid makes a refusal an [ErrInvalid].
+func invalid(err error) error {
+	if err == nil {
+		return nil
 	}
-	for i, r := range s {
-		if unicode.IsControl(r) && !strings.ContainsRune(allowed, r) {
-			return fmt.Errorf("%w: %s %s has the control character U+%04X at byte %d; remove it", ErrInvalid, what, shown(s), r, i)
-		}
-	}
-	return nil
-}
-
-// visible tells whether a reader would see anything of r.
-func visible(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
-
-// shown quotes a refused value for a message: escaped, so that it cannot play
-// with the terminal, and shortened, so that it cannot flood it.
-func shown(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return strconv.Quote(s)
-	}
-	cut := most
-	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strconv.Quote(s[:cut]) + "…"
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/posting"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // The proxy's process is killed with an attempt in flight: after the rail was asked,
@@ -45,7 +46,7 @@ func TestProxyIsKilledWithAnAttemptInFlight(t *testing.T) {
 			}
 			first := start(t, a)
 			if tc.sent {
-				eventually(t, "the rail is asked", func(context.Context) (bool, error) { return w.rail.requests(key) == 1, nil })
+				pgtest.Eventually(t, "the rail is asked", func(context.Context) (bool, error) { return w.rail.requests(key) == 1, nil })
 			} else {
 				first.pauses(t)
 			}
@@ -80,7 +81,7 @@ func (w world) finish(t *testing.T, payoutID string, token paystore.Token, asked
 	}
 	defer attempts.Close()
 	proxy := rail.New(attempts, railClient{url: w.rail.URL}, rail.Options{Timeout: time.Second})
-	eventually(t, "the attempt is "+string(asked), func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, "the attempt is "+string(asked), func(ctx context.Context) (bool, error) {
 		got, err := proxy.Ask(ctx, payoutID)
 		return got.Outcome == asked && got.Said.Outcome == said, err
 	})

@@ -5,11 +5,9 @@ package fault_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -63,31 +61,8 @@ func value[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (v T) {
 // lapse waits until lockdb's own clock says that the lease is over.
 func (w world) lapse(t *testing.T) {
 	t.Helper()
-	eventually(t, "the lease lapses", func(ctx context.Context) (lapsed bool, err error) {
+	pgtest.Eventually(t, "the lease lapses", func(ctx context.Context) (lapsed bool, err error) {
 		err = w.lock.QueryRow(ctx, `SELECT expires_at <= now() FROM lock_entry WHERE lock_key = $1`, lockKey(account)).Scan(&lapsed)
 		return lapsed, err
 	})
-}
-
-// eventually asks until the answer is yes, and fails when it never is.
-func eventually(t *testing.T, what string, ask func(context.Context) (bool, error)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		yes, err := ask(ctx)
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if yes {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: it never did", what)
-		case <-tick.C:
-		}
-	}
 }

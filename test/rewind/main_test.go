@@ -10,11 +10,9 @@ package rewind_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -106,33 +104,10 @@ func onMajors(t *testing.T, test func(t *testing.T, major int)) {
 	}
 }
 
-// eventually asks until the answer is yes, and fails when it never is.
-func eventually(t *testing.T, what string, ask func(context.Context) (bool, error)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		yes, err := ask(ctx)
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if yes {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: it never did", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // becomes waits until the server says true.
 func becomes(t *testing.T, conn *pgx.Conn, what, sql string, args ...any) {
 	t.Helper()
-	eventually(t, what, func(ctx context.Context) (yes bool, err error) {
+	pgtest.Eventually(t, what, func(ctx context.Context) (yes bool, err error) {
 		err = conn.QueryRow(ctx, sql, args...).Scan(&yes)
 		return yes, err
 	})

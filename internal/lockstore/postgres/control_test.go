@@ -12,6 +12,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/locktest"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // rounds is how often each control is played; each must be caught.
@@ -288,7 +289,7 @@ func playShortHeartbeat(t *testing.T, s *stage) {
 	if _, err := s.store.Heartbeat(t.Context(), session, lockstore.MinTTL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the session is as long as before, or over", func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, "the session is as long as before, or over", func(ctx context.Context) (bool, error) {
 		now, err := s.store.Session(ctx, session)
 		return now.Remaining > time.Minute || now.Remaining <= 0, err
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // detectSoon has deadlocks of the database found at once: PostgreSQL looks for
@@ -32,7 +33,7 @@ func deadlocks(t *testing.T, b bundle, stores ...lockstore.Store) (n int) {
 	for _, store := range append(stores, b.store) {
 		store.Close()
 	}
-	eventually(t, "the clients' server processes end", func(ctx context.Context) (ended bool, err error) {
+	pgtest.Eventually(t, "the clients' server processes end", func(ctx context.Context) (ended bool, err error) {
 		err = b.super.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND usename = 't_lockapp')`).Scan(&ended)
 		return ended, err
 	})

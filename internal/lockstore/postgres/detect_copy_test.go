@@ -108,7 +108,7 @@ func TestDataFolderCopiedBack(t *testing.T) {
 	closedFor(t, "paydb", err, "paydb holds token "+marking.Shown().String(), plan)
 	_, err = postgres.Open(t.Context(), marked(opts, dir))
 	closedFor(t, "outside mark", err, "the outside mark", plan)
-	eventually(t, "the survivor is refused", func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, "the survivor is refused", func(ctx context.Context) (bool, error) {
 		_, err = own.Acquire(ctx, own.params("k"))
 		_, closed := errors.AsType[*lockstore.GrantsClosedError](err)
 		if err == nil {
@@ -206,7 +206,7 @@ func TestSurvivorsAreWaitedFor(t *testing.T) {
 		opened <- err
 	}()
 	super := db.Conn(t, "super")
-	eventually(t, "it has looked once", func(ctx context.Context) (looked bool, err error) {
+	pgtest.Eventually(t, "it has looked once", func(ctx context.Context) (looked bool, err error) {
 		err = super.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'late' AND state = 'idle' AND query LIKE '%pg_postmaster_start_time%'`).Scan(&looked)
 		return looked || len(opened) > 0, err
 	})
@@ -270,7 +270,7 @@ func promoted(t *testing.T, single *pgtest.Single, db pgtest.DB) (cutOff, promot
 		if err := db.Conn(t, "super").QueryRow(t.Context(), `SELECT pg_current_wal_flush_lsn()::text`).Scan(&sent); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the standby has replayed", func(ctx context.Context) (bool, error) {
+		pgtest.Eventually(t, "the standby has replayed", func(ctx context.Context) (bool, error) {
 			return super(ctx, `SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn`, sent)
 		})
 		conn := there.Conn(t, "super")
@@ -279,13 +279,13 @@ func promoted(t *testing.T, single *pgtest.Single, db pgtest.DB) (cutOff, promot
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "its walreceiver is gone", func(ctx context.Context) (bool, error) {
+		pgtest.Eventually(t, "its walreceiver is gone", func(ctx context.Context) (bool, error) {
 			return super(ctx, `SELECT count(*) = 0 FROM pg_stat_wal_receiver`)
 		})
 		return there
 	}
 	promote = func() pgtest.DB {
-		eventually(t, "the standby is promoted", func(ctx context.Context) (bool, error) {
+		pgtest.Eventually(t, "the standby is promoted", func(ctx context.Context) (bool, error) {
 			return super(ctx, `SELECT CASE WHEN pg_is_in_recovery() THEN pg_promote() ELSE true END`)
 		})
 		return there

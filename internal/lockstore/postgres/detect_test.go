@@ -15,6 +15,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/mark"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // closedFor requires a refusal that names the sign and the command.
@@ -301,7 +302,7 @@ func TestGrantAboveTheCeiling(t *testing.T) {
 		if err := os.Rename(dir+".away", dir); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "grants go on", func(ctx context.Context) (bool, error) {
+		pgtest.Eventually(t, "grants go on", func(ctx context.Context) (bool, error) {
 			_, err := c.Acquire(ctx, c.params("k"))
 			return err == nil, nil
 		})
@@ -322,7 +323,7 @@ func TestOthersTokensCount(t *testing.T) {
 		low := listener.Shown()
 		b.setSequence(t, 5000)
 		speaker.show(t, 1)
-		eventually(t, "it is heard", func(context.Context) (bool, error) { return listener.Shown() >= speaker.Shown(), nil })
+		pgtest.Eventually(t, "it is heard", func(context.Context) (bool, error) { return listener.Shown() >= speaker.Shown(), nil })
 		b.setSequence(t, low)
 		_, err := listener.Acquire(t.Context(), listener.params("k"))
 		closedFor(t, "after what another has shown", err, "the outside mark", plan)

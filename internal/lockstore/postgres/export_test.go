@@ -3,7 +3,6 @@ package postgres
 import (
 	"io/fs"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
@@ -62,19 +61,5 @@ func rewindQueries() map[string]string {
 	return queries
 }
 
-// QueryFiles returns the text of each file in queries/ by name.
-func QueryFiles() (map[string]string, error) {
-	files := make(map[string]string)
-	names, err := fs.Glob(queryFiles, "queries/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		text, err := queryFiles.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		files[strings.TrimSuffix(strings.TrimPrefix(name, "queries/"), ".sql")] = string(text)
-	}
-	return files, nil
-}
+// QueryFiles are the statements as they are written.
+func QueryFiles() fs.FS { return queryFiles }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // proxy stands between a store and its server, and can lose what one of them
@@ -125,7 +126,7 @@ func TestLostAnswerIsUnknown(t *testing.T) {
 		p.loseAnswers.Store(false)
 		// What was sent in one piece was carried out, though nobody was told.
 		var first lockstore.Entry
-		eventually(t, "the lost grant stands", func(ctx context.Context) (bool, error) {
+		pgtest.Eventually(t, "the lost grant stands", func(ctx context.Context) (bool, error) {
 			var err error
 			first, err = b.store.Show(ctx, "k")
 			if errors.Is(err, lockstore.ErrNotFound) {
@@ -144,7 +145,7 @@ func TestLostAnswerIsUnknown(t *testing.T) {
 			t.Fatalf("release with its answer lost: %v, want unknown", err)
 		}
 		p.loseAnswers.Store(false)
-		eventually(t, "the release is carried out", func(ctx context.Context) (bool, error) {
+		pgtest.Eventually(t, "the release is carried out", func(ctx context.Context) (bool, error) {
 			_, err := b.store.Show(ctx, "k")
 			return errors.Is(err, lockstore.ErrNotFound), nil
 		})

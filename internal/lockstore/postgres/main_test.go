@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -92,31 +91,8 @@ func (b bundle) acquire(t *testing.T, key, owner string, session lockstore.Sessi
 // lapse waits until lockdb's own clock says that the lease is over.
 func (b bundle) lapse(t *testing.T, key string) {
 	t.Helper()
-	eventually(t, "the lease of "+key+" lapses", func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, "the lease of "+key+" lapses", func(ctx context.Context) (bool, error) {
 		entry, err := b.store.Show(ctx, key)
 		return entry.Expired, err
 	})
-}
-
-// eventually asks until the answer is yes, and fails when it never is.
-func eventually(t *testing.T, what string, ask func(context.Context) (bool, error)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		yes, err := ask(ctx)
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if yes {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: it never did", what)
-		case <-tick.C:
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // mutant is a store with statements that lack something; an empty one is the
@@ -125,7 +126,7 @@ func (p *pause) open(t *testing.T) {
 // waiting returns when so many clients wait for a lock.
 func (p *pause) waiting(t *testing.T, clients int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d clients wait", clients), func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, fmt.Sprintf("%d clients wait", clients), func(ctx context.Context) (bool, error) {
 		var n int
 		err := p.b.super.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		return n >= clients, err

@@ -2,37 +2,23 @@ package postgres_test
 
 import (
 	"os"
-	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // Every statement is one that PostgreSQL accepts on the migrated schema, and
 // every file in queries/ is used.
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
-	files, err := postgres.QueryFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := pgtest.QueryTexts(t, postgres.QueryFiles())
 	eachMajor(t, func(t *testing.T, b bundle) {
 		conn := b.dbs.Lock.Conn(t, "t_lockapp")
 		queries := postgres.Queries()
-		for name, sql := range queries {
-			if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
-				t.Errorf("queries/%s.sql: %v", name, err)
-			}
-		}
-		for name := range files {
-			if _, used := queries[name]; !used {
-				t.Errorf("queries/%s.sql is used by nothing", name)
-			}
-		}
+		pgtest.Prepares(t, conn, queries, files)
 	})
 }
 
@@ -42,10 +28,7 @@ func TestQueriesPrepare(t *testing.T) {
 // Mutation: change a word of queries/acquire.sql, renew.sql, release.sql or heartbeat.sql.
 func TestNormativeStatements(t *testing.T) {
 	t.Parallel()
-	files, err := postgres.QueryFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := pgtest.QueryTexts(t, postgres.QueryFiles())
 	for name, file := range map[string]string{
 		"acquire": "c1_1_3_acquire.sql", "renew": "c1_1_4_renew.sql", "release": "c1_1_4_release.sql", "heartbeat": "c1_1_4_heartbeat.sql",
 	} {
@@ -53,7 +36,7 @@ func TestNormativeStatements(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(fold(string(specified)), fold(files[name])); diff != "" {
+		if diff := cmp.Diff(pgtest.Fold(string(specified)), pgtest.Fold(files[name])); diff != "" {
 			t.Errorf("queries/%s.sql is not the specified statement (-specified +ours):\n%s", name, diff)
 		}
 	}
@@ -66,16 +49,5 @@ func TestNormativeStatements(t *testing.T) {
 // Mutation: use clock_timestamp(), pg_advisory_lock or LISTEN in a query.
 func TestQueriesLeaveClockAndSessionAlone(t *testing.T) {
 	t.Parallel()
-	banned := regexp.MustCompile(`(?i)clock_timestamp|statement_timestamp|pg_(try_)?advisory_lock\b|\bLISTEN\b|\bSET SESSION\b|\bPREPARE\b`)
-	for name, sql := range postgres.Queries() {
-		if found := banned.FindString(sql); found != "" {
-			t.Errorf("queries/%s.sql uses %s", name, found)
-		}
-	}
-}
-
-// fold drops comment lines and folds white space.
-func fold(sql string) string {
-	lines := slices.DeleteFunc(strings.Split(sql, "\n"), func(line string) bool { return strings.HasPrefix(line, "--") })
-	return strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
+	pgtest.LeavesNoState(t, postgres.Queries())
 }

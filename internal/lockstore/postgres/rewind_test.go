@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 func (b bundle) rewinder(t *testing.T, login string) *postgres.Rewinder {
@@ -119,7 +120,7 @@ func TestPartitionsAreMadeOnce(t *testing.T) {
 				return err
 			})
 		}
-		eventually(t, "both wait", func(ctx context.Context) (both bool, err error) {
+		pgtest.Eventually(t, "both wait", func(ctx context.Context) (both bool, err error) {
 			err = b.super.QueryRow(ctx, `SELECT count(*) = 2 FROM pg_locks WHERE relation = 'lock_grant_default'::regclass AND NOT granted`).Scan(&both)
 			return both, err
 		})
@@ -207,7 +208,7 @@ func TestAdvanceStopsDraws(t *testing.T) {
 // drawWaits returns once somebody waits for a number.
 func (b bundle) drawWaits(t *testing.T) {
 	t.Helper()
-	eventually(t, "the draw waits", func(ctx context.Context) (waits bool, err error) {
+	pgtest.Eventually(t, "the draw waits", func(ctx context.Context) (waits bool, err error) {
 		err = b.super.QueryRow(ctx, `SELECT count(*) = 1 FROM pg_locks WHERE relation = 'fencing_token_seq'::regclass AND NOT granted`).Scan(&waits)
 		return waits, err
 	})

@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // waitLapsed waits until lockdb's own clock says that the session is over.
 func waitLapsed(t *testing.T, b bundle, id lockstore.SessionID) {
 	t.Helper()
-	eventually(t, "the session lapses", func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, "the session lapses", func(ctx context.Context) (bool, error) {
 		session, err := b.store.Session(ctx, id)
 		return session.Remaining <= 0, err
 	})
@@ -96,7 +97,7 @@ func TestReapersAndHoldersTogether(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "every session is reaped", func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, "every session is reaped", func(ctx context.Context) (bool, error) {
 		if _, err := b.store.ReapSessions(ctx, 100); err != nil {
 			return false, err
 		}

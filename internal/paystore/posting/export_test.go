@@ -2,7 +2,6 @@ package posting
 
 import (
 	"io/fs"
-	"strings"
 )
 
 // Queries returns every statement of the package by name, as it is sent.
@@ -17,22 +16,8 @@ func Queries() map[string]string {
 	}
 }
 
-// QueryFiles returns the text of each file in queries/ by name.
-func QueryFiles() (map[string]string, error) {
-	files := make(map[string]string)
-	names, err := fs.Glob(queryFiles, "queries/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		text, err := queryFiles.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		files[strings.TrimSuffix(strings.TrimPrefix(name, "queries/"), ".sql")] = string(text)
-	}
-	return files, nil
-}
+// QueryFiles are the statements as they are written.
+func QueryFiles() fs.FS { return queryFiles }
 
 // Mutant is the store with another (a) or (b); an empty one is its own.
 func (s *Store) Mutant(debit, leg string) *Store {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/posting"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // Every statement is one that PostgreSQL accepts on the migrated schema from the
@@ -20,26 +21,16 @@ import (
 // Mutation: read rail_high_water in queries/standing.sql, or revoke a right in V18.
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
-	files, err := posting.QueryFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := pgtest.QueryTexts(t, posting.QueryFiles())
 	eachMajor(t, func(t *testing.T, b bundle) {
 		conn := b.dbs.Pay.Conn(t, "t_resource")
 		queries := posting.Queries()
+		pgtest.Prepares(t, conn, queries, files)
 		for name, sql := range queries {
 			// PREPARE does not look at rights; EXPLAIN does.
-			if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
-				t.Errorf("queries/%s.sql: %v", name, err)
-			}
 			nulls := regexp.MustCompile(`\$\d+`).ReplaceAllString(sql, "NULL")
 			if _, err := conn.Exec(t.Context(), "EXPLAIN "+nulls); err != nil && strings.Contains(err.Error(), "permission") {
 				t.Errorf("queries/%s.sql: %v", name, err)
-			}
-		}
-		for name := range files {
-			if _, used := queries[name]; !used {
-				t.Errorf("queries/%s.sql is used by nothing", name)
 			}
 		}
 	})
@@ -51,17 +42,14 @@ func TestQueriesPrepare(t *testing.T) {
 // Mutation: change a word of queries/debit.sql, leg.sql or post.sql.
 func TestNormativeStatements(t *testing.T) {
 	t.Parallel()
-	files, err := posting.QueryFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := pgtest.QueryTexts(t, posting.QueryFiles())
 	specified, err := os.ReadFile("../../../migrations/testdata/paydb/c1_1_6.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	statements := strings.SplitAfter(string(specified), ";")
 	for i, name := range []string{"debit", "leg", "post"} {
-		if diff := cmp.Diff(fold(statements[i]), fold(files[name])); diff != "" {
+		if diff := cmp.Diff(pgtest.Fold(statements[i]), pgtest.Fold(files[name])); diff != "" {
 			t.Errorf("queries/%s.sql is not the specified statement (-specified +ours):\n%s", name, diff)
 		}
 	}
@@ -74,12 +62,7 @@ func TestNormativeStatements(t *testing.T) {
 // Mutation: use clock_timestamp() or pg_advisory_lock in a query.
 func TestQueriesLeaveClockAndSessionAlone(t *testing.T) {
 	t.Parallel()
-	banned := regexp.MustCompile(`(?i)clock_timestamp|statement_timestamp|pg_(try_)?advisory_lock\b|\bLISTEN\b|\bSET SESSION\b`)
-	for name, sql := range posting.Queries() {
-		if found := banned.FindString(sql); found != "" {
-			t.Errorf("queries/%s.sql uses %s", name, found)
-		}
-	}
+	pgtest.LeavesNoState(t, posting.Queries())
 }
 
 // Each row of the table of transitions has its predicate in a statement, word for
@@ -89,10 +72,7 @@ func TestQueriesLeaveClockAndSessionAlone(t *testing.T) {
 // Mutation: leave claim_token = :token out of queries/move.sql.
 func TestPredicatesAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
-	files, err := posting.QueryFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := pgtest.QueryTexts(t, posting.QueryFiles())
 	for _, tr := range paystore.Transitions() {
 		name, told := "move", true
 		switch {
@@ -107,14 +87,8 @@ func TestPredicatesAreThoseOfTheTable(t *testing.T) {
 		if told {
 			want = strings.Replace(want, "'"+string(tr.From)+"'", ":from", 1)
 		}
-		if !strings.Contains(fold(files[name]), "WHERE payout_id = :payout_id AND "+want+" RETURNING") {
+		if !strings.Contains(pgtest.Fold(files[name]), "WHERE payout_id = :payout_id AND "+want+" RETURNING") {
 			t.Errorf("%s from %s: queries/%s.sql does not say %q and nothing else", tr.Action, tr.From, name, want)
 		}
 	}
-}
-
-// fold drops comment lines and folds white space.
-func fold(sql string) string {
-	lines := slices.DeleteFunc(strings.Split(sql, "\n"), func(line string) bool { return strings.HasPrefix(line, "--") })
-	return strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // A rail that answers after the deadline: the attempt is TIMEOUT, and the late answer
@@ -76,7 +77,7 @@ func TestFirstAnswerStands(t *testing.T) {
 			t.Fatalf("asked: %+v, %v", got, err)
 		}
 		close(speak)
-		eventually(t, "the second answer is observed", func(context.Context) (bool, error) {
+		pgtest.Eventually(t, "the second answer is observed", func(context.Context) (bool, error) {
 			return cmp.Equal(b.seen.lines(), []string{rail.EventContradicted + " 5 0"}), nil
 		})
 		if diff := cmp.Diff([]string{"5 REJECTED"}, b.attempts(t, id)); diff != "" {
@@ -253,7 +254,7 @@ func TestCallerGoesAway(t *testing.T) {
 // waits returns when a transaction that began so long ago waits for a lock.
 func (b bundle) waits(t *testing.T, what string, since time.Duration) {
 	t.Helper()
-	eventually(t, what, func(ctx context.Context) (waits bool, err error) {
+	pgtest.Eventually(t, what, func(ctx context.Context) (waits bool, err error) {
 		err = b.super.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
 			AND wait_event_type = 'Lock' AND xact_start + make_interval(secs => $1) < now())`, since.Seconds()).Scan(&waits)
 		return waits, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // network breaks once, around a COMMIT, when it is armed.
@@ -125,7 +126,7 @@ func TestLostCommitOfTheAttempt(t *testing.T) {
 			if got, err := p.Submit(t.Context(), id, 5); err != nil || !got.Repeated || got.Outcome != "" {
 				t.Errorf("the same token again: %+v, %v; want the attempt, in flight", got, err)
 			}
-			eventually(t, "the attempt is TIMEOUT", func(ctx context.Context) (bool, error) {
+			pgtest.Eventually(t, "the attempt is TIMEOUT", func(ctx context.Context) (bool, error) {
 				got, err := p.Ask(ctx, id)
 				return got.Outcome == paystore.OutcomeTimeout, err
 			})

@@ -2,7 +2,6 @@ package rail_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -219,33 +218,10 @@ func (e *events) lines() []string {
 	return lines
 }
 
-// eventually asks until the answer is yes, and fails when it never is.
-func eventually(t *testing.T, what string, ask func(context.Context) (bool, error)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		yes, err := ask(ctx)
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if yes {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: it never did", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // becomes waits until the payout's attempts are these.
 func (b bundle) becomes(t *testing.T, id, want string) {
 	t.Helper()
-	eventually(t, "the attempt becomes "+want, func(ctx context.Context) (bool, error) {
+	pgtest.Eventually(t, "the attempt becomes "+want, func(ctx context.Context) (bool, error) {
 		lines, err := b.read(ctx, id)
 		return len(lines) == 1 && lines[0] == want, err
 	})

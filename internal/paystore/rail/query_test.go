@@ -2,37 +2,23 @@ package rail_test
 
 import (
 	"os"
-	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // Every statement is one that PostgreSQL accepts on the migrated schema, and every
 // file in queries/ is used.
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
-	files, err := rail.QueryFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := pgtest.QueryTexts(t, rail.QueryFiles())
 	eachMajor(t, func(t *testing.T, b bundle) {
 		conn := b.dbs.Pay.Conn(t, "t_rail")
 		queries := rail.Queries()
-		for name, sql := range queries {
-			if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
-				t.Errorf("queries/%s.sql: %v", name, err)
-			}
-		}
-		for name := range files {
-			if _, used := queries[name]; !used {
-				t.Errorf("queries/%s.sql is used by nothing", name)
-			}
-		}
+		pgtest.Prepares(t, conn, queries, files)
 	})
 }
 
@@ -42,15 +28,12 @@ func TestQueriesPrepare(t *testing.T) {
 // Mutation: change a word of queries/mark.sql.
 func TestNormativeStatement(t *testing.T) {
 	t.Parallel()
-	files, err := rail.QueryFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := pgtest.QueryTexts(t, rail.QueryFiles())
 	specified, err := os.ReadFile("testdata/c1_1_6_d.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(fold(string(specified)), fold(files["mark"])); diff != "" {
+	if diff := cmp.Diff(pgtest.Fold(string(specified)), pgtest.Fold(files["mark"])); diff != "" {
 		t.Errorf("queries/mark.sql is not the specified statement (-specified +ours):\n%s", diff)
 	}
 }
@@ -62,16 +45,5 @@ func TestNormativeStatement(t *testing.T) {
 // Mutation: use clock_timestamp() in overdue.sql.
 func TestQueriesLeaveClockAndSessionAlone(t *testing.T) {
 	t.Parallel()
-	banned := regexp.MustCompile(`(?i)clock_timestamp|statement_timestamp|pg_(try_)?advisory_lock\b|\bLISTEN\b|\bSET SESSION\b|\bPREPARE\b`)
-	for name, sql := range rail.Queries() {
-		if found := banned.FindString(sql); found != "" {
-			t.Errorf("queries/%s.sql uses %s", name, found)
-		}
-	}
-}
-
-// fold drops comment lines and folds white space.
-func fold(sql string) string {
-	lines := slices.DeleteFunc(strings.Split(sql, "\n"), func(line string) bool { return strings.HasPrefix(line, "--") })
-	return strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
+	pgtest.LeavesNoState(t, rail.Queries())
 }

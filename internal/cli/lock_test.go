@@ -54,7 +54,7 @@ func TestAcquireMakesASession(t *testing.T) {
 func TestAcquireHeldByTheSameOwner(t *testing.T) {
 	t.Parallel()
 	for owner, more := range map[string]string{
-		"alice@a": "; the same owner holds it under another session: dlockctl renew k --token 7 extends it", "bob": "",
+		"alice@a": "the same owner holds it under another session: dlockctl renew k --token 7 extends it; ", "bob": "",
 	} {
 		for _, wait := range []string{"0s", "20ms"} {
 			store := waiting(1 << 30)
@@ -63,7 +63,7 @@ func TestAcquireHeldByTheSameOwner(t *testing.T) {
 			}
 			r := run(t, store, "acquire", "k", "--owner", "alice@a", "--wait", wait, "-o", "json")
 			hint, _ := fields(t, r.err)["hint"].(string)
-			if r.exit != app.Held || !strings.HasSuffix(hint, more) || strings.Contains(hint, "renew k") != (more != "") {
+			if r.exit != app.Held || !strings.HasPrefix(hint, more) || strings.Contains(hint, "renew k") != (more != "") {
 				t.Errorf("held by %s, waited %s: exit %d, hint %q", owner, wait, r.exit, hint)
 			}
 		}

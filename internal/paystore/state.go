@@ -29,6 +29,9 @@ func States() []State {
 	return []State{Pending, Claimed, RailSubmitted, RailAcked, RailAmbiguous, Posted, Failed, Abandoned}
 }
 
+// OpenStates lists those that an arrow leads out of.
+func OpenStates() []State { return slices.DeleteFunc(States(), State.Final) }
+
 // ParseState reads a state as a person types it, in any case. It returns
 // [ErrInvalid], with the states there are.
 func ParseState(s string) (State, error) {

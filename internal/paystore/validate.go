@@ -29,6 +29,10 @@ func ParseID(what, text string) (string, error) {
 	return id.String(), nil
 }
 
+// LockKey is the key of the lock under which an account's payouts are worked on
+// (K-4.2).
+func LockKey(accountID string) string { return "account:" + accountID }
+
 // ValidToken refuses a fencing token outside 1 to 2^53 (K-1.6).
 func ValidToken(token Token) error {
 	switch {

@@ -5,6 +5,9 @@ import "slices"
 // mark sets the finding on the event that shows it best. What a revoked token wrote
 // is shown by each of its writes since.
 func mark(events []event, f Finding) {
+	if f.Attribution.Confidence == None && f.PayoutID == "" {
+		return // whichever event were marked, nothing says that it is behind it
+	}
 	token := f.Attribution.Token
 	if token == 0 && len(f.Suspects) > 0 {
 		token = f.Suspects[0]

@@ -94,7 +94,7 @@ func (t *takeover) findAccount(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find a seeded account: %w", err)
 	}
-	t.key = "account:" + account
+	t.key = paystore.LockKey(account)
 	return nil
 }
 

@@ -217,7 +217,8 @@ func pgDetails(e *pgconn.PgError) any {
 func explain(err error, embedded bool) Problem {
 	problem := look(err, embedded)
 	if more, ok := errors.AsType[*hintedError](err); ok {
-		problem.Hint = strings.TrimPrefix(problem.Hint+"; "+more.hint, "; ")
+		// What is known of this very case comes before what is said of its kind.
+		problem.Hint = strings.TrimSuffix(more.hint+"; "+problem.Hint, "; ")
 	}
 	return problem
 }

@@ -107,7 +107,7 @@ func abandon(ctx context.Context, a *app.App, p paystore.Payout, params posting.
 }
 
 func planAbandon(p paystore.Payout) ([]string, error) {
-	lock := fmt.Sprintf("acquire %s, for a token above %s, and take the payout over from %s", lockKey(p.AccountID), p.ClaimToken, ui.Visible(p.ClaimedBy))
+	lock := fmt.Sprintf("acquire %s, for a token above %s, and take the payout over from %s", paystore.LockKey(p.AccountID), p.ClaimToken, ui.Visible(p.ClaimedBy))
 	switch p.State { //nolint:exhaustive // the others follow
 	case paystore.Pending:
 		return []string{"PENDING to FAILED: nobody has worked on it"}, nil

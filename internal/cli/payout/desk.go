@@ -52,7 +52,7 @@ func sitDown(ctx context.Context, a *app.App, operator, account string, ttl time
 		d.leave(ctx, a)
 		if held, isHeld := errors.AsType[*lockstore.HeldError](err); isHeld {
 			return nil, app.WithHint(err, fmt.Sprintf("its holder may be at work on this very payout: wait, or take the lock away with dlockctl revoke %s --token %s --reason TEXT",
-				lockKey(account), held.Token))
+				paystore.LockKey(account), held.Token))
 		}
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func sitDown(ctx context.Context, a *app.App, operator, account string, ttl time
 // enter draws a token: the first, or by re-entry a new one, since one grant posts
 // one payout (K-4.2).
 func (d *desk) enter(ctx context.Context) error {
-	grant, err := d.store.Acquire(ctx, lockstore.AcquireParams{Key: lockKey(d.account), Owner: d.operator, Session: d.session, TTL: d.ttl})
+	grant, err := d.store.Acquire(ctx, lockstore.AcquireParams{Key: paystore.LockKey(d.account), Owner: d.operator, Session: d.session, TTL: d.ttl})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (d *desk) leave(ctx context.Context, a *app.App) {
 	ctx, cancel := app.CleanUp(ctx)
 	defer cancel()
 	if _, err := d.store.EndSession(ctx, d.session); err != nil {
-		a.Warn("the lock %s is not given back: %v", lockKey(d.account), err)
+		a.Warn("the lock %s is not given back: %v", paystore.LockKey(d.account), err)
 		a.Hint(fmt.Sprintf("it lapses by itself within %s", d.ttl))
 	}
 }

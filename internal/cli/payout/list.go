@@ -80,21 +80,11 @@ func (o *listOptions) settle() error {
 		o.filter.States = append(o.filter.States, state)
 	}
 	if o.open {
-		o.filter.States = openStates()
+		o.filter.States = paystore.OpenStates()
 	}
 	// Rounded up: a time below the database's microseconds would list everything.
 	if o.filter.OlderThan > 0 {
 		o.filter.OlderThan = max(o.filter.OlderThan, time.Microsecond)
 	}
 	return nil
-}
-
-func openStates() []paystore.State {
-	var open []paystore.State
-	for _, s := range paystore.States() {
-		if !s.Final() {
-			open = append(open, s)
-		}
-	}
-	return open
 }

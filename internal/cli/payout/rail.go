@@ -190,7 +190,7 @@ func runFromRail(ctx context.Context, a *app.App, id string, opts resolveOptions
 
 func planFromRail(p paystore.Payout, host string, noPost bool) []string {
 	plan := []string{
-		fmt.Sprintf("acquire %s, for a token above %s", lockKey(p.AccountID), p.ClaimToken),
+		fmt.Sprintf("acquire %s, for a token above %s", paystore.LockKey(p.AccountID), p.ClaimToken),
 		fmt.Sprintf("ask the rail at %s about the key %s, and keep its answer as evidence; nothing is sent to be paid", host, ui.Visible(p.IdempotencyKey)),
 		"if the rail has rejected it, or has no record of an attempt that is over, fail it",
 		"if the rail has no record of it and there was no attempt, leave it free to be paid",

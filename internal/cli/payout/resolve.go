@@ -241,7 +241,7 @@ func needsVerdict(p paystore.Payout) error {
 
 func planResolve(p paystore.PayoutDetail, verdict paystore.Verdict, noPost bool) []string {
 	plan := []string{
-		fmt.Sprintf("acquire %s, for a token above %s", lockKey(p.AccountID), p.ClaimToken),
+		fmt.Sprintf("acquire %s, for a token above %s", paystore.LockKey(p.AccountID), p.ClaimToken),
 		fmt.Sprintf("take the payout over from %s, as it stands: %s", ui.Visible(p.ClaimedBy), p.State),
 	}
 	if p.State == paystore.RailSubmitted {

@@ -95,7 +95,7 @@ func eventColumns() []ui.Column {
 }
 
 func detail(p paystore.PayoutDetail) detailView {
-	v := detailView{payoutView: view(p.Payout), LockKey: lockKey(p.AccountID), Events: []eventView{}}
+	v := detailView{payoutView: view(p.Payout), LockKey: paystore.LockKey(p.AccountID), Events: []eventView{}}
 	v.add(p.CreatedAt, eventCreated, "payout", 0, "", "%s minor units of %s from account %s", p.AmountMinor, p.Currency, p.AccountID)
 	for _, c := range p.Claims {
 		v.add(c.ClaimedAt, eventClaimed, "payout_claim", c.Token, c.ClaimedBy, "claimed or taken over")
@@ -151,6 +151,3 @@ func (v *detailView) add(at time.Time, event, source string, token paystore.Toke
 	}
 	v.Events = append(v.Events, e)
 }
-
-// lockKey is the key under which an account's payouts are worked on (K-4.2).
-func lockKey(account string) string { return "account:" + account }

@@ -67,7 +67,7 @@ func (s *Store) Attest(ctx context.Context, p ResolveParams) (paystore.Payout, e
 func (st standing) unattestable(p ResolveParams) error {
 	switch {
 	case st.State.Final():
-		return &paystore.StateError{PayoutID: st.PayoutID, Have: st.State, Want: openStates()}
+		return &paystore.StateError{PayoutID: st.PayoutID, Have: st.State, Want: paystore.OpenStates()}
 	case st.floor >= p.Token:
 		return st.fenced(paystore.ResourceFloor, p.Token, st.floor)
 	case max(st.highestClaim, st.ClaimToken) > p.Token:

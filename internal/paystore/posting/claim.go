@@ -60,7 +60,7 @@ func (s *Store) Claim(ctx context.Context, payoutID, holder string, token paysto
 func (st standing) unclaimable(token paystore.Token) error {
 	switch {
 	case st.State.Final():
-		return &paystore.StateError{PayoutID: st.PayoutID, Have: st.State, Want: openStates()}
+		return &paystore.StateError{PayoutID: st.PayoutID, Have: st.State, Want: paystore.OpenStates()}
 	case st.floor >= token:
 		return st.fenced(paystore.ResourceFloor, token, st.floor)
 	case st.highestClaim >= token:
@@ -68,16 +68,6 @@ func (st standing) unclaimable(token paystore.Token) error {
 	default:
 		return nil
 	}
-}
-
-func openStates() []paystore.State {
-	var open []paystore.State
-	for _, s := range paystore.States() {
-		if !s.Final() {
-			open = append(open, s)
-		}
-	}
-	return open
 }
 
 // Release gives a CLAIMED payout back: PENDING again, its claim remembered by

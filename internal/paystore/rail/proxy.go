@@ -65,9 +65,6 @@ type Event struct {
 	Err  error
 }
 
-// Key is the lock's key of the account, which a log names (K-4.4).
-func (e Event) Key() string { return "account:" + e.AccountID }
-
 // Proxy submits payouts to the rail, each once.
 type Proxy struct {
 	db   *paystore.DB

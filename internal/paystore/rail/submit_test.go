@@ -114,7 +114,7 @@ func TestStaleTokenIsFencedOut(t *testing.T) {
 			t.Errorf("%d calls of the rail, attempts (-want +got):\n%s", b.rail.calls(), diff)
 		}
 		event := b.seen.told[0]
-		if event.Name != rail.EventFencedOut || event.Key() != "account:"+account || event.PayoutID != second {
+		if event.Name != rail.EventFencedOut || event.AccountID != account || event.PayoutID != second {
 			t.Errorf("event %+v", event)
 		}
 	})

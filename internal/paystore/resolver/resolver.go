@@ -59,9 +59,6 @@ const (
 	Contradicted Fate = "contradicted"
 )
 
-// Settled tells that nothing is left to be asked.
-func (f Fate) Settled() bool { return f == Acked || f == Failed || f == Free }
-
 // Result is what Settle did.
 type Result struct {
 	PayoutID  string `json:"payout_id"`

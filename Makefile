@@ -8,7 +8,7 @@ SHELL         := bash
 export GOTOOLCHAIN := local
 
 # Two cores are what the checks are sized for.
-TEST_FLAGS ?= -race -p 2 -timeout 8m
+TEST_FLAGS ?= -race -p 2 -timeout 15m
 PACKAGES   ?= ./...
 
 BIN           := $(CURDIR)/.bin
@@ -49,8 +49,8 @@ lint-fix: lint-tool ## Format the code as the linter wants it
 .PHONY: cross
 cross: ## Compile for every system that is released
 	for os in linux darwin windows; do \
-	  CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./... || exit; \
-	done
+	  CGO_ENABLED=0 GOOS=$$os go build -trimpath -o /dev/null ./... || exit; \
+	done # -trimpath: what is compiled here need not be compiled for the packages
 
 .PHONY: flyway
 flyway: flyway-tool ## Take turns with a real Flyway on one database
@@ -65,6 +65,16 @@ pooler: ## Run the lock store behind PgBouncer in transaction mode (installs it 
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends pgbouncer >/dev/null; \
 	fi
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pooler -timeout 4m ./test/pooler/
+
+.PHONY: pgbackrest
+pgbackrest: ## Restore, fail over, clone and upgrade by the runbooks' own words with pgBackRest (installs it on Debian as root)
+	@if ! command -v pgbackrest >/dev/null; then \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "pgbackrest is missing: install Debian's package pgbackrest" >&2; exit 1; \
+	  fi; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends pgbackrest >/dev/null; \
+	fi
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pgbackrest -timeout 8m -run TestRunbooksWithPgBackRest ./test/runbook/
 
 .PHONY: report-check
 report-check: ## Look at the reconcile report in headless Chromium (installs it on Debian as root)
@@ -83,10 +93,19 @@ clauses: ## Print clause, test and mutation; fail for a clause without both
 .PHONY: verify
 verify: ## Fail when a generated page is not what the tree says
 	go run ./internal/tools/clauses -verify
+	go run ./internal/tools/terminal -verify
+	go run ./internal/tools/backends -verify
 
 .PHONY: generate
 generate: ## Write the generated pages again
 	go run ./internal/tools/clauses -write
+	go run ./internal/tools/terminal -write
+	go run ./internal/tools/backends -write
+	go test ./internal/service/document ./internal/doctor ./internal/cli -run 'TestOpenAPIDocuments|TestHTTPReference|TestPageShowsTheTable|TestDefinition' -update
+
+.PHONY: alerts
+alerts: ## Fire each alert rule by Prometheus' own engine, and keep it quiet (builds it once, 3 minutes)
+	cd test/alerts && go test ./...
 
 .PHONY: vuln
 vuln: ## Look the modules up in the Go vulnerability database (optional)
@@ -96,12 +115,32 @@ vuln: ## Look the modules up in the Go vulnerability database (optional)
 	$(BIN)/indexdb -vulns "$$osv" -out $(BIN)/vulndb
 	$(BIN)/govulncheck -db file://$(BIN)/vulndb ./...
 
-.PHONY: release-check
-release-check: ## Check .goreleaser.yaml (builds goreleaser once, about 3 minutes)
+.PHONY: goreleaser-tool
+goreleaser-tool:
 	@if [ "$$($(GORELEASER) --version 2>/dev/null | sed -n 's/^GitVersion: *v\{0,1\}//p')" != "$(GORELEASER_V)" ]; then \
 	  GOBIN=$(BIN) go install github.com/goreleaser/goreleaser/v2@v$(GORELEASER_V); \
 	fi
+
+.PHONY: snapshot
+snapshot: goreleaser-tool ## Make every package without publishing any, install and run the deb (builds goreleaser once, 3 minutes)
 	$(GORELEASER) check
+	deploy/package/snapshot.sh $(GORELEASER)
+
+.PHONY: snapshot-if-changed
+snapshot-if-changed: ## Make the packages when what makes them has changed since the commit before, or that cannot be told
+	@if git diff --quiet HEAD~1 -- .goreleaser.yaml deploy/package deploy/systemd Makefile 2>/dev/null; then \
+	  echo "nothing that makes the packages has changed since $$(git rev-parse --short HEAD~1)"; \
+	else \
+	  $(MAKE) --no-print-directory snapshot; \
+	fi
+
+.PHONY: reproducible
+reproducible: ## Build the binary twice, elsewhere and at another time, and want one hash
+	deploy/package/reproducible.sh
+
+.PHONY: size
+size: ## Compare the binary with the size written down in docs/dependencies.md
+	deploy/package/size.sh
 
 ##@ Measure
 
@@ -115,10 +154,11 @@ bench-check: ## Compare the newest result of bench with test/bench/targets.json
 	cd test/bench; go test ./...; go run . -check
 
 .PHONY: soak
-soak: ## Check histories, crashes and deadlocks for SOAK (10m) instead of a minute, and payouts' lives by the thousand
+soak: ## Check histories, crashes and deadlocks for SOAK (10m) instead of a minute, payouts' lives by the thousand, and the services
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; DLOCKCTL_SOAK=$(or $(SOAK),10m) go test -race -timeout 90m \
 	  -run 'TestHistory|TestNoDeadlocks|TestSessionsAndRevocation' ./internal/lockstore/postgres
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -race -timeout 60m -run 'TestLife$$' ./test/life -rapid.checks=2000
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; DLOCKCTL_SOAK=$(or $(SOAK),10m) go test -timeout 90m -run TestNemesis ./test/services
 
 ##@ Tools
 

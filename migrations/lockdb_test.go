@@ -181,7 +181,7 @@ func TestLockdbGrantEndsOnce(t *testing.T) {
 // The journal says how each grant ended.
 //
 // Clauses: K-11
-// Mutation: swap two branches of lock_grant_end or lock_grant_move.
+// Mutation: swap two branches of lock_grants_end or lock_grant_move.
 func TestLockdbJournalEnds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ want, end string }{
@@ -294,7 +294,7 @@ func TestLockdbRolesAreRefused(t *testing.T) {
 			for _, login := range []string{"t_lockapp", "t_auditor", "t_operator"} {
 				conn := db.Conn(t, login)
 				lockdbExec(t, conn, `CREATE TEMP TABLE forged (fencing_token BIGINT, lock_key TEXT, owner_id TEXT, session_id UUID, acquired_at TIMESTAMPTZ, expires_at TIMESTAMPTZ)`)
-				for _, function := range []string{"lock_grant_begin", "lock_grant_move", "lock_grant_end"} {
+				for _, function := range []string{"lock_grant_begin", "lock_grant_move", "lock_grant_end", "lock_grants_begin", "lock_grants_end"} {
 					lockdbRefused(t, conn, "42501", `CREATE TRIGGER forge AFTER INSERT OR UPDATE OR DELETE ON forged FOR EACH ROW EXECUTE FUNCTION `+function+`()`)
 				}
 			}

@@ -51,11 +51,14 @@ func count(t *testing.T, db pgtest.DB, table string) int {
 	return n
 }
 
+// someID is of nothing that there is.
+const someID = "40000000-0000-4000-8000-000000000004"
+
 // No write reaches a database that is marked as another environment, by
 // whatever way it was addressed; looking does.
 //
-// Mutation: leave Environment out of the store's options, or guard out of a
-// migrate verb.
+// Mutation: leave Environment out of the options of the store, of paydb, or of
+// pruning, or guard out of a migrate verb.
 func TestWrongEnvironment(t *testing.T) {
 	t.Parallel()
 	dbs := pgtest.Migrated(t, 16)
@@ -72,6 +75,20 @@ func TestWrongEnvironment(t *testing.T) {
 		{"lock", "prune", "--yes"},
 		{"release", "k", "--token", "1"},
 		{"revoke", "k", "--reason", "r", "--yes", "--any-token"},
+		{"renew", "k", "--token", "1"},
+		{"session", "heartbeat", someID},
+		{"session", "end", someID, "--yes"},
+		{"revoke", "--owner", "x", "--reason", "r", "--yes", "--expect-count", "1"},
+		{"audit", "prune", "--older-than", "48h", "--reason", "r", "--yes"},
+		{"freeze", "--reason", "r"},
+		{"thaw", "--reason", "r"},
+		{"restore", "fast-forward", "--reason", "r", "--yes"},
+		{"restore", "paydb", "--reason", "r", "--yes"},
+		{"payout", "create", "--account", someID, "--amount-minor", "1", "--currency", "EUR", "--idempotency-key", "k"},
+		{"payout", "release", someID, "--token", "1"},
+		{"payout", "resolve", someID, "--reason", "r", "--yes"},
+		{"payout", "resolve", "--all", "--from-rail", "--rail-url", "http://127.0.0.1:1/", "--reason", "r", "--yes"},
+		{"payout", "abandon", someID, "--reason", "r", "--yes"},
 		{"migrate", "up"},
 		{"migrate", "up", "--target", "lockdb"},
 		{"migrate", "repair", "--target", "paydb", "--yes"},
@@ -96,6 +113,8 @@ func TestWrongEnvironment(t *testing.T) {
 	// By flag over variable, and by profile, it is the right one.
 	runReal(t, envOf(dbs, "t_operator", "DLOCKCTL_ENVIRONMENT", "test"), "acquire", "a", "--environment", "prod-eu", "-o", "name").check(t, app.OK, "\n", "")
 	runReal(t, envOf(dbs, "t_operator", "DLOCKCTL_CONFIG", config), "acquire", "b", "-p", "prod", "-o", "name").check(t, app.OK, "\n", "")
+	runReal(t, envOf(dbs, "t_operator"), "payout", "release", someID, "--token", "1", "--environment", "prod-eu").check(t, app.NotFound, "", "not found")
+	runReal(t, envOf(dbs, "t_operator"), "restore", "paydb", "--reason", "r", "--yes", "--environment", "prod-eu").check(t, app.OK, "\n", "")
 	if got := count(t, dbs.Lock, "lock_entry"); got != 2 {
 		t.Errorf("%d entries, want the two that were granted", got)
 	}
@@ -125,6 +144,50 @@ func TestUpMarksTheEnvironment(t *testing.T) {
 	fresh := pgtest.Databases{Lock: servers.Lock.EmptyDB(t), Pay: servers.Pay.EmptyDB(t)}
 	runReal(t, envOf(fresh, "t_owner", "DLOCKCTL_ENVIRONMENT", "stage"), "migrate", "up").check(t, app.OK, "lockdb", "applied V1__")
 	runReal(t, envOf(fresh, "t_owner"), "migrate", "up", "--target", "paydb").check(t, app.Refused, "", `paydb belongs to environment "stage", and the configuration names none`)
+}
+
+// Whatever else changes a database for good wants the protected profile's name.
+//
+// Mutation: take Protect out of any of the verbs.
+func TestProtectedChanges(t *testing.T) {
+	t.Parallel()
+	dbs := pgtest.Migrated(t, 16)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("profiles:\n  prod:\n    protected: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := envOf(dbs, "t_operator", "DLOCKCTL_CONFIG", config, "DLOCKCTL_PROFILE", "prod", "DLOCKCTL_CONFIRM", "prod")
+	const refused = `"code": "protected"`
+	for _, args := range [][]string{
+		{"audit", "prune", "--older-than", "48h", "--reason", "r", "--yes"},
+		{"freeze", "--reason", "r"},
+		{"thaw", "--reason", "r"},
+		{"restore", "fast-forward", "--reason", "r", "--yes"},
+		{"restore", "paydb", "--reason", "r", "--yes", "--copied"},
+		{"payout", "release", someID, "--token", "1"},
+		{"payout", "resolve", someID, "--reason", "r", "--yes"},
+		{"payout", "resolve", someID, "--from-rail", "--rail-url", "http://127.0.0.1:1/", "--reason", "r", "--yes"},
+		{"payout", "resolve", "--all", "--from-rail", "--rail-url", "http://127.0.0.1:1/", "--reason", "r", "--yes"},
+		{"payout", "abandon", someID, "--reason", "r", "--yes"},
+	} {
+		args = append(args, "-o", "json")
+		for _, named := range []string{"", "--confirm=", "--confirm=Prod", "--confirm=yes"} {
+			try := args
+			if named != "" {
+				try = append(args[:len(args):len(args)], named)
+			}
+			runReal(t, env, try...).check(t, app.Refused, "", refused)
+		}
+		if got := count(t, dbs.Lock, "operator_log"); got != 0 {
+			t.Fatalf("%v: %d records", args, got)
+		}
+	}
+	for _, args := range [][]string{{"freeze", "--reason", "r"}, {"thaw", "--reason", "r"}, {"restore", "fast-forward", "--reason", "r", "--yes"}} {
+		runReal(t, env, append(args, "--confirm=prod")...).check(t, app.OK, "\n", " PROTECTED  profile prod")
+	}
+	if got := count(t, dbs.Lock, "operator_log"); got != 4 { // the fast-forward says so before and after
+		t.Errorf("%d records of the three changes that were confirmed", got)
+	}
 }
 
 // A protected profile's schemas change only when it is named.

@@ -12,7 +12,6 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli"
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -26,7 +25,8 @@ type fake struct {
 
 	mu      sync.Mutex
 	calls   []string
-	purpose postgres.Purpose
+	purpose app.Purpose
+	has     lockstore.Capabilities // the zero value is lockdb's
 
 	acquire   func(ctx context.Context, p lockstore.AcquireParams) (lockstore.Grant, error)
 	show      func(key string) (lockstore.Entry, error)
@@ -162,6 +162,13 @@ func (f *fake) VerifyAudit(context.Context) (lockstore.AuditReport, error) {
 
 func (f *fake) Close() {}
 
+func (f *fake) Capabilities() lockstore.Capabilities {
+	if f.has != (lockstore.Capabilities{}) {
+		return f.has
+	}
+	return lockstore.Capabilities{Backend: "postgres", Sessions: true, GlobalTokens: true, OwnTTL: true, Batches: true, Journal: true}
+}
+
 const (
 	freshSession = lockstore.SessionID("fresh000-1111-4222-8333-444455556666")
 	givenSession = lockstore.SessionID("given000-1111-4222-8333-444455556666")
@@ -200,11 +207,11 @@ func runWith(t *testing.T, ctx context.Context, store *fake, change func(*ui.Str
 	if change != nil {
 		change(streams)
 	}
-	a := app.New(streams, args).WithStore(func(_ context.Context, opts postgres.Options) (lockstore.Store, error) {
+	a := app.New(streams, args).WithStore(func(_ context.Context, purpose app.Purpose) (lockstore.Store, error) {
 		if store == nil {
 			t.Errorf("%q opened the database", args)
 		}
-		store.purpose = opts.Purpose
+		store.purpose = purpose
 		return store, nil
 	})
 	r := result{exit: cli.Run(ctx, a, args), out: out.String(), err: errOut.String()}
@@ -246,6 +253,6 @@ func fields(t *testing.T, text string) map[string]any {
 // runOn runs the program on any store.
 func runOn(t *testing.T, streams *ui.Streams, store lockstore.Store, args ...string) app.Exit {
 	t.Helper()
-	a := app.New(streams, args).WithStore(func(context.Context, postgres.Options) (lockstore.Store, error) { return store, nil })
+	a := app.New(streams, args).WithStore(func(context.Context, app.Purpose) (lockstore.Store, error) { return store, nil })
 	return cli.Run(t.Context(), a, args)
 }

@@ -251,7 +251,7 @@ func TestBlackHole(t *testing.T) {
 			t.Parallel()
 			started := time.Now()
 			r := runReal(t, map[string]string{"DLOCKCTL_LOCK_DSN": dsn, "DLOCKCTL_PAY_DSN": dsn}, append(args, "--timeout", "300ms", "-o", "json")...)
-			if took := time.Since(started); r.exit != app.Unreachable || r.out != "" || took > 10*time.Second {
+			if took := time.Since(started); r.exit != app.Unreachable || r.out != "" || took > time.Minute {
 				t.Errorf("exit %d after %s: %s", r.exit, took, r.err)
 			}
 			if got := fields(t, r.err); got["code"] != "deadline" || strings.Contains(r.err, secret) {

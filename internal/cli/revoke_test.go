@@ -189,15 +189,17 @@ func TestOperator(t *testing.T) {
 // Mutation: take the timer's Stop out of App.Confirm.
 func TestQuestionStopsTheDeadline(t *testing.T) {
 	t.Parallel()
-	store := revocable(106)
-	slow := func(s *ui.Streams) {
-		terminal(s)
-		s.In = &slowReader{text: "y\n"}
-	}
-	r := runWith(t, t.Context(), store, slow, "", "revoke", "account:42", "--reason", "r", "--timeout", "500ms")
-	if r.exit != app.OK {
-		t.Errorf("exit %d: %s", r.exit, r.err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := revocable(106)
+		slow := func(s *ui.Streams) {
+			terminal(s)
+			s.In = &slowReader{text: "y\n"}
+		}
+		r := runWith(t, t.Context(), store, slow, "", "revoke", "account:42", "--reason", "r", "--timeout", "500ms")
+		if r.exit != app.OK {
+			t.Errorf("exit %d: %s", r.exit, r.err)
+		}
+	})
 }
 
 // The clock goes on where it stood: a question does not give the database its

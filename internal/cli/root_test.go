@@ -42,7 +42,7 @@ func TestWrongUsage(t *testing.T) {
 		{"lokc", "did you mean: dlockctl lock\n"},
 		{"lock lst", "did you mean: dlockctl lock list"},
 		{"completion tcsh", `has no command "tcsh"`},
-		{"help nosuch", `no command "nosuch"`},
+		{"help nosuch", `no command or topic "nosuch"`},
 		{"acquire", "dlockctl acquire needs KEY"},
 		{"acquire a b", `takes no argument "b"`},
 		{"lock list x", `takes no argument "x"`},

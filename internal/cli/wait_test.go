@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
@@ -66,9 +67,11 @@ func TestAcquireWaitRunsOut(t *testing.T) {
 // Mutation: use Run instead of RunWaiting.
 func TestDeadlineCountsOnTopOfTheWait(t *testing.T) {
 	t.Parallel()
-	run(t, waiting(1<<30), "acquire", "k", "--wait", "300ms", "--timeout", "50ms").check(t, app.Held, "", "waited ")
-	// One without an end does not overflow into none at all.
-	run(t, waiting(1), "acquire", "k", "--wait", "2562047h", "-o", "name").check(t, app.OK, "8\n", "waiting")
+	synctest.Test(t, func(t *testing.T) {
+		run(t, waiting(1<<30), "acquire", "k", "--wait", "300ms", "--timeout", "50ms").check(t, app.Held, "", "waited ")
+		// One without an end does not overflow into none at all.
+		run(t, waiting(1), "acquire", "k", "--wait", "2562047h", "-o", "name").check(t, app.OK, "8\n", "waiting")
+	})
 }
 
 // A signal while waiting ends it at once, with its own code and nothing held.
@@ -99,25 +102,27 @@ func TestInterruptedWait(t *testing.T) {
 // Mutation: take the heartbeat after the wait out of try.
 func TestWaitKeepsTheSession(t *testing.T) {
 	t.Parallel()
-	store := waiting(2)
-	beats := 0
-	store.heartbeat = func(id lockstore.SessionID) (lockstore.Session, error) {
-		beats++
-		return lockstore.Session{ID: id, Remaining: 300 * time.Millisecond, Sent: time.Now()}, nil
-	}
-	r := run(t, store, "acquire", "k", "--session", string(givenSession), "--ttl", "300ms", "--wait", "30s", "-o", "json")
-	r.check(t, app.OK, `"token": 8`, "")
-	if trusted, _ := fields(t, r.out)["trusted_ms"].(float64); beats < 2 || trusted < 200 {
-		t.Errorf("trusted_ms = %v after %d heartbeats", trusted, beats)
-	}
-	if strings.Contains(store.called(), "end:") {
-		t.Errorf("ended a session that it did not make: %s", store.called())
-	}
-	lost := waiting(0)
-	lost.heartbeat = func(lockstore.SessionID) (lockstore.Session, error) {
-		return lockstore.Session{}, lockstore.ErrSessionLost
-	}
-	run(t, lost, "acquire", "k", "--session", string(givenSession), "--wait", "1s").check(t, app.Lost, "", "session lost")
+	synctest.Test(t, func(t *testing.T) {
+		store := waiting(2)
+		beats := 0
+		store.heartbeat = func(id lockstore.SessionID) (lockstore.Session, error) {
+			beats++
+			return lockstore.Session{ID: id, Remaining: 300 * time.Millisecond, Sent: time.Now()}, nil
+		}
+		r := run(t, store, "acquire", "k", "--session", string(givenSession), "--ttl", "300ms", "--wait", "30s", "-o", "json")
+		r.check(t, app.OK, `"token": 8`, "")
+		if trusted, _ := fields(t, r.out)["trusted_ms"].(float64); beats < 2 || trusted < 200 {
+			t.Errorf("trusted_ms = %v after %d heartbeats", trusted, beats)
+		}
+		if strings.Contains(store.called(), "end:") {
+			t.Errorf("ended a session that it did not make: %s", store.called())
+		}
+		lost := waiting(0)
+		lost.heartbeat = func(lockstore.SessionID) (lockstore.Session, error) {
+			return lockstore.Session{}, lockstore.ErrSessionLost
+		}
+		run(t, lost, "acquire", "k", "--session", string(givenSession), "--wait", "1s").check(t, app.Lost, "", "session lost")
+	})
 }
 
 // The session comes from the flag, else the environment, else it is fresh.

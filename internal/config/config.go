@@ -49,6 +49,12 @@ type Settings struct {
 	// Protected profiles want --confirm=<profile> for whatever destroys.
 	Protected bool `mapstructure:"protected"`
 
+	// Backend is what keeps the locks: one of Backends (K-10).
+	Backend   string          `mapstructure:"backend"`
+	Etcd      EtcdCluster     `mapstructure:"etcd"`
+	SyncGuard SyncGuardTables `mapstructure:"syncguard"`
+
+	// Lock is lockdb; with the backend syncguard, the database with its tables.
 	Lock Database `mapstructure:"lock"`
 	Pay  Database `mapstructure:"pay"`
 	// Rail is paydb once more, under the login that may write the rail's marks and
@@ -70,6 +76,12 @@ type Settings struct {
 	// MarkDir is the folder of the outside mark, the same for all who grant
 	// (K-7.6); empty for none.
 	MarkDir string `mapstructure:"mark_dir"`
+	// Restore says what lock-server may do by itself after a fail-over.
+	Restore  Restore  `mapstructure:"restore"`
+	Serve    Serve    `mapstructure:"serve"`
+	Services Services `mapstructure:"services"`
+	Server   Server   `mapstructure:"server"`
+	Payment  Payment  `mapstructure:"payment"`
 	// StateDir is where the embedded instances live; empty means the user's
 	// state folder.
 	StateDir string `mapstructure:"state_dir"`
@@ -93,6 +105,9 @@ type Rail struct {
 	URL string `mapstructure:"url"`
 	// KeyFile holds the key of its API; empty for none.
 	KeyFile string `mapstructure:"key_file"`
+	// Deadline is how long rail-proxy waits for the rail's answer (K-4.11).
+	Deadline time.Duration `mapstructure:"deadline"`
+	Proxy    Proxy         `mapstructure:"proxy"`
 }
 
 // Secret is a string that prints as dots, wherever it may end up.
@@ -146,10 +161,10 @@ func (d Database) Read() (string, error) {
 }
 
 // Embedded tells that the command runs on the two embedded instances: the dev
-// profile stands and neither database is configured. One configured and one
-// embedded database would be a mixture nobody asked for.
+// profile stands and neither database is configured, nor an etcd. One configured
+// and one embedded database would be a mixture nobody asked for.
 func (c *Config) Embedded() bool {
-	return c.Profile == DevProfile && !c.Lock.Configured() && !c.Pay.Configured()
+	return c.Profile == DevProfile && c.Backend != Etcd && !c.Lock.Configured() && !c.Pay.Configured()
 }
 
 // Protection returns the name of the profile whose protection is in force, and
@@ -186,8 +201,11 @@ func (c *Config) validate() error {
 	if c.MarkDir != "" && !filepath.IsAbs(c.MarkDir) {
 		return c.refuse("mark_dir", "mark_dir %q is relative; give the whole path, for all who grant must find the same mark", c.MarkDir)
 	}
-	if u, err := url.Parse(c.Rail.URL); err != nil || u.User != nil {
-		return c.refuse("rail.url", "rail.url is malformed or holds a password, so it is not shown; the key of the API belongs into rail.key_file")
+	if u, err := url.Parse(c.Rail.URL); err != nil || u.User != nil || u.RawQuery != "" {
+		return c.refuse("rail.url", "rail.url is malformed, or holds a password or a query, so it is not shown; the key of the API belongs into rail.key_file")
+	}
+	if err := errors.Join(c.validateBackend(), c.validateRestore(), c.validateServices()); err != nil {
+		return err
 	}
 	for _, db := range []struct {
 		name string

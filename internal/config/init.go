@@ -8,11 +8,10 @@ import (
 	"path/filepath"
 )
 
+// example is the commented configuration file that Init writes.
+//
 //go:embed example.yaml
 var example string
-
-// Example is the commented configuration file that Init writes.
-func Example() string { return example }
 
 // Init writes the example to path, readable by its owner alone, with the
 // folders above it. It returns an error that wraps fs.ErrExist for a file that

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
+
+	"github.com/dlockctl/dlockctl/internal/config/userfile"
 )
 
 // Sources are where values come from, besides the file.
@@ -78,7 +80,7 @@ func (l *loader) readFile() error {
 		path, named = l.src.Env("DLOCKCTL_CONFIG"), true
 	}
 	if path == "" {
-		path, named = DefaultFile(l.src.Env), false
+		path, named = userfile.Path(l.src.Env), false
 	}
 	if path == "" {
 		return nil
@@ -102,22 +104,6 @@ func (l *loader) readFile() error {
 		}
 	}
 	return l.lay(Origin{File, path}, values)
-}
-
-// DefaultFile is $XDG_CONFIG_HOME/dlockctl/config.yaml, on every system, as
-// operators expect of such a tool; "" when there is no home to look in.
-func DefaultFile(env func(string) string) string {
-	folder := env("XDG_CONFIG_HOME")
-	if folder == "" && env("HOME") != "" {
-		folder = filepath.Join(env("HOME"), ".config")
-	}
-	if folder == "" {
-		folder = env("APPDATA")
-	}
-	if folder == "" {
-		return ""
-	}
-	return filepath.Join(folder, "dlockctl", "config.yaml")
 }
 
 // readProfile finds which profile stands, then lays its values over the file's.

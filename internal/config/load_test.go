@@ -49,6 +49,9 @@ func TestPrecedence(t *testing.T) {
 		{"timeout", "timeout", "DLOCKCTL_TIMEOUT", [5]string{"30s", "1s", "2s", "3s", "4s"}, func(c *config.Config) string { return c.Timeout.String() }},
 		{"allow_same_instance", "allow-same-instance", "DLOCKCTL_ALLOW_SAME_INSTANCE", [5]string{"false", "true", "false", "true", "false"}, func(c *config.Config) string { return fmt.Sprint(c.AllowSameInstance) }},
 		{"mark_dir", "mark-dir", "DLOCKCTL_MARK_DIR", [5]string{"", "/m/file", "/m/profile", "/m/env", "/m/flag"}, func(c *config.Config) string { return c.MarkDir }},
+		{"restore.auto", "", "DLOCKCTL_RESTORE_AUTO", [5]string{"off", "safe", "off", "safe", ""}, func(c *config.Config) string { return c.Restore.Auto }},
+		{"restore.operator_dsn_file", "", "DLOCKCTL_RESTORE_OPERATOR_DSN_FILE", [5]string{"", "/a/file", "/a/profile", "/a/env", ""}, func(c *config.Config) string { return c.Restore.OperatorDSNFile }},
+		{"restore.pay_operator_dsn_file", "", "DLOCKCTL_RESTORE_PAY_OPERATOR_DSN_FILE", [5]string{"", "/a/file", "/a/profile", "/a/env", ""}, func(c *config.Config) string { return c.Restore.PayOperatorDSNFile }},
 		{"state_dir", "state-dir", "DLOCKCTL_STATE_DIR", [5]string{"", "/s/file", "/s/profile", "/s/env", "/s/flag"}, func(c *config.Config) string { return c.StateDir }},
 		{"pg_bin", "pg-bin", "DLOCKCTL_PG_BIN", [5]string{"", "/b/file", "/b/profile", "/b/env", "/b/flag"}, func(c *config.Config) string { return c.PGBin }},
 		{"seed", "", "DLOCKCTL_SEED", [5]string{"false", "true", "false", "true", ""}, func(c *config.Config) string { return fmt.Sprint(c.Seed) }},
@@ -58,6 +61,40 @@ func TestPrecedence(t *testing.T) {
 		{"rail.dsn_file", "rail-dsn-file", "DLOCKCTL_RAIL_DSN_FILE", [5]string{"", "/r/file", "/r/profile", "/r/env", "/r/flag"}, func(c *config.Config) string { return c.Rail.DSNFile }},
 		{"rail.url", "rail-url", "DLOCKCTL_RAIL_URL", [5]string{"", "http://file", "http://profile", "http://env", "http://flag"}, func(c *config.Config) string { return c.Rail.URL }},
 		{"rail.key_file", "rail-key-file", "DLOCKCTL_RAIL_KEY_FILE", [5]string{"", "/k/file", "/k/profile", "/k/env", "/k/flag"}, func(c *config.Config) string { return c.Rail.KeyFile }},
+		{"rail.deadline", "rail-deadline", "DLOCKCTL_RAIL_DEADLINE", [5]string{"10s", "1s", "2s", "3s", "4s"}, func(c *config.Config) string { return c.Rail.Deadline.String() }},
+		{"rail.proxy.fencing.enabled", "", "DLOCKCTL_RAIL_PROXY_FENCING_ENABLED", [5]string{"true", "false", "true", "false", ""}, func(c *config.Config) string { return fmt.Sprint(c.Rail.Proxy.Fencing.Enabled) }},
+		{"payment.fencing.enabled", "", "DLOCKCTL_PAYMENT_FENCING_ENABLED", [5]string{"true", "false", "true", "false", ""}, func(c *config.Config) string { return fmt.Sprint(c.Payment.Fencing.Enabled) }},
+		{"serve.listen", "listen", "DLOCKCTL_SERVE_LISTEN", [5]string{"", ":1", ":2", ":3", ":4"}, func(c *config.Config) string { return c.Serve.Listen }},
+		{"serve.tls_cert_file", "tls-cert-file", "DLOCKCTL_SERVE_TLS_CERT_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Serve.TLSCertFile }},
+		{"serve.tls_key_file", "tls-key-file", "DLOCKCTL_SERVE_TLS_KEY_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Serve.TLSKeyFile }},
+		{"serve.client_ca_file", "client-ca-file", "DLOCKCTL_SERVE_CLIENT_CA_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Serve.ClientCAFile }},
+		{"serve.keys_file", "keys-file", "DLOCKCTL_SERVE_KEYS_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Serve.KeysFile }},
+		{"serve.drain", "drain", "DLOCKCTL_SERVE_DRAIN", [5]string{"20s", "1s", "2s", "3s", "4s"}, func(c *config.Config) string { return c.Serve.Drain.String() }},
+		{"serve.rate", "rate", "DLOCKCTL_SERVE_RATE", [5]string{"2000", "1", "2", "3", "4"}, func(c *config.Config) string { return fmt.Sprint(c.Serve.Rate) }},
+		{"serve.log_format", "log-format", "DLOCKCTL_SERVE_LOG_FORMAT", [5]string{"text", "json", "text", "json", "text"}, func(c *config.Config) string { return c.Serve.LogFormat }},
+		{"serve.log_level", "log-level", "DLOCKCTL_SERVE_LOG_LEVEL", [5]string{"info", "debug", "warn", "error", "info"}, func(c *config.Config) string { return c.Serve.LogLevel }},
+		{"services.lock_url", "lock-url", "DLOCKCTL_SERVICES_LOCK_URL", [5]string{"http://127.0.0.1:7420", "http://file", "http://profile", "http://env", "http://flag"}, func(c *config.Config) string { return c.Services.LockURL }},
+		{"services.pay_url", "pay-url", "DLOCKCTL_SERVICES_PAY_URL", [5]string{"http://127.0.0.1:7421", "http://file", "http://profile", "http://env", "http://flag"}, func(c *config.Config) string { return c.Services.PayURL }},
+		{"services.rail_url", "rail-proxy-url", "DLOCKCTL_SERVICES_RAIL_URL", [5]string{"http://127.0.0.1:7422", "http://file", "http://profile", "http://env", "http://flag"}, func(c *config.Config) string { return c.Services.RailURL }},
+		{"services.key_file", "key-file", "DLOCKCTL_SERVICES_KEY_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Services.KeyFile }},
+		{"services.ca_file", "ca-file", "DLOCKCTL_SERVICES_CA_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Services.CAFile }},
+		{"services.cert_file", "cert-file", "DLOCKCTL_SERVICES_CERT_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Services.CertFile }},
+		{"services.cert_key_file", "cert-key-file", "DLOCKCTL_SERVICES_CERT_KEY_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", "/f/flag"}, func(c *config.Config) string { return c.Services.CertKeyFile }},
+		{"server.url", "server", "DLOCKCTL_SERVER_URL", [5]string{"", "http://file", "http://profile", "http://env", "http://flag"}, func(c *config.Config) string { return c.Server.URL }},
+		{"server.key_file", "", "DLOCKCTL_SERVER_KEY_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Server.KeyFile }},
+		{"server.ca_file", "", "DLOCKCTL_SERVER_CA_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Server.CAFile }},
+		{"server.cert_file", "", "DLOCKCTL_SERVER_CERT_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Server.CertFile }},
+		{"server.cert_key_file", "", "DLOCKCTL_SERVER_CERT_KEY_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Server.CertKeyFile }},
+		{"backend", "backend", "DLOCKCTL_BACKEND", [5]string{"postgres", "syncguard", "postgres", "syncguard", "postgres"}, func(c *config.Config) string { return c.Backend }},
+		{"etcd.endpoints", "etcd-endpoints", "DLOCKCTL_ETCD_ENDPOINTS", [5]string{"", "http://file:1", "http://profile:1,http://p2:1", "http://env:1,http://e2:1", "http://flag:1"}, func(c *config.Config) string { return strings.Join(c.Etcd.Endpoints, ",") }},
+		{"etcd.prefix", "", "DLOCKCTL_ETCD_PREFIX", [5]string{"dlockctl/", "/file/", "/profile/", "/env/", ""}, func(c *config.Config) string { return c.Etcd.Prefix }},
+		{"etcd.ca_file", "", "DLOCKCTL_ETCD_CA_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Etcd.CAFile }},
+		{"etcd.cert_file", "", "DLOCKCTL_ETCD_CERT_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Etcd.CertFile }},
+		{"etcd.key_file", "", "DLOCKCTL_ETCD_KEY_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Etcd.KeyFile }},
+		{"etcd.user", "", "DLOCKCTL_ETCD_USER", [5]string{"", "u-file", "u-profile", "u-env", ""}, func(c *config.Config) string { return c.Etcd.User }},
+		{"etcd.password_file", "", "DLOCKCTL_ETCD_PASSWORD_FILE", [5]string{"", "/f/file", "/f/profile", "/f/env", ""}, func(c *config.Config) string { return c.Etcd.PasswordFile }},
+		{"syncguard.lock_table", "", "DLOCKCTL_SYNCGUARD_LOCK_TABLE", [5]string{"syncguard_locks", "l_file", "l_profile", "l_env", ""}, func(c *config.Config) string { return c.SyncGuard.LockTable }},
+		{"syncguard.fence_table", "", "DLOCKCTL_SYNCGUARD_FENCE_TABLE", [5]string{"syncguard_fence_counters", "f_file", "f_profile", "f_env", ""}, func(c *config.Config) string { return c.SyncGuard.FenceTable }},
 		{"lock.dsn_file", "lock-dsn-file", "DLOCKCTL_LOCK_DSN_FILE", [5]string{"", "/l/file", "/l/profile", "/l/env", "/l/flag"}, func(c *config.Config) string { return c.Lock.DSNFile }},
 		{"pay.dsn_file", "pay-dsn-file", "DLOCKCTL_PAY_DSN_FILE", [5]string{"", "/p/file", "/p/profile", "/p/env", "/p/flag"}, func(c *config.Config) string { return c.Pay.DSNFile }},
 	}
@@ -98,9 +135,8 @@ func TestPrecedence(t *testing.T) {
 }
 
 func yamlOf(key, value, indent string) string {
-	outer, inner, nested := strings.Cut(key, ".")
-	if nested {
-		return fmt.Sprintf("%s%s:\n%s  %s: %q\n", indent, outer, indent, inner, value)
+	if outer, inner, nested := strings.Cut(key, "."); nested {
+		return fmt.Sprintf("%s%s:\n%s", indent, outer, yamlOf(inner, value, indent+"  "))
 	}
 	return fmt.Sprintf("%s%s: %q\n", indent, key, value)
 }
@@ -191,9 +227,17 @@ func TestRefusals(t *testing.T) {
 		{"timeout without a unit", "", map[string]string{"DLOCKCTL_TIMEOUT": "30"}, nil, []string{"timeout", "DLOCKCTL_TIMEOUT"}},
 		{"negative timeout", "", nil, map[string]string{"timeout": "-1s"}, []string{"timeout -1s is too short", "--timeout"}},
 		{"a mark below whoever calls", "", map[string]string{"DLOCKCTL_MARK_DIR": "marks"}, nil, []string{`mark_dir "marks" is relative`, "DLOCKCTL_MARK_DIR"}},
+		{"a policy that there is not", "restore: {auto: always}", nil, nil, []string{`restore.auto is "always"; it may be off or safe`, "config.yaml"}},
+		{"an operator's DSN for its file", "restore: {operator_dsn_file: 'postgres://u:" + secret + "@h/db'}", nil, nil, []string{"restore.operator_dsn_file is a connection string"}},
 		{"no payments, and a paydb", "no_payments: true\npay: {dsn_file: /p}", nil, nil, []string{"there is a paydb", "config.yaml"}},
 		{"no payments, and the embedded paydb", "no_payments: true", nil, nil, []string{"there is a paydb"}},
 		{"no payments by a variable", "", map[string]string{"DLOCKCTL_NO_PAYMENTS": "true"}, nil, []string{"DLOCKCTL_NO_PAYMENTS is not read"}},
+		{"fencing off where it is protected", "profiles: {prod: {protected: true}}", map[string]string{"DLOCKCTL_PAYMENT_FENCING_ENABLED": "false"}, map[string]string{"profile": "prod"}, []string{"payment.fencing.enabled is off", "prod is protected", "DLOCKCTL_PAYMENT_FENCING_ENABLED"}},
+		{"the rail's fencing off where it is protected", "profiles: {prod: {protected: true, rail: {proxy: {fencing: {enabled: false}}}}}", nil, map[string]string{"profile": "prod"}, []string{"rail.proxy.fencing.enabled is off"}},
+		{"a key in an address", "", map[string]string{"DLOCKCTL_SERVER_URL": "http://u:" + secret + "@h"}, nil, []string{"server.url is malformed or holds a password", "DLOCKCTL_SERVER_URL"}},
+		{"a rate below nothing", "", nil, map[string]string{"rate": "-1"}, []string{"serve.rate -1 is negative", "--rate"}},
+		{"a drain below nothing", "", nil, map[string]string{"drain": "-1s"}, []string{"serve.drain -1s is negative", "--drain"}},
+		{"no time for the rail", "rail: {deadline: 0s}", nil, nil, []string{"rail.deadline 0s is not above 0"}},
 		{"no boolean", "", map[string]string{"DLOCKCTL_SEED": "perhaps"}, nil, []string{"seed", "DLOCKCTL_SEED"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

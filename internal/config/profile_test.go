@@ -87,12 +87,27 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}
 	keys := []string{
-		"profile", "environment", "protected", "lock.dsn", "lock.dsn_file", "pay.dsn", "pay.dsn_file", "rail.dsn", "rail.dsn_file", "rail.url", "rail.key_file", "operator", "session", "output", "color",
-		"timeout", "allow_same_instance", "no_payments", "mark_dir", "state_dir", "pg_bin", "seed",
+		"profile", "environment", "protected",
+		"backend", "etcd.endpoints", "etcd.prefix", "etcd.ca_file", "etcd.cert_file", "etcd.key_file", "etcd.user", "etcd.password_file", "syncguard.lock_table", "syncguard.fence_table",
+		"lock.dsn", "lock.dsn_file", "pay.dsn", "pay.dsn_file", "rail.dsn", "rail.dsn_file", "rail.url", "rail.key_file",
+		"rail.deadline", "rail.proxy.fencing.enabled", "payment.fencing.enabled", "serve.listen", "serve.tls_cert_file", "serve.tls_key_file",
+		"serve.client_ca_file", "serve.keys_file", "serve.drain", "serve.rate", "serve.log_format", "serve.log_level",
+		"services.lock_url", "services.pay_url", "services.rail_url", "services.key_file", "services.ca_file", "services.cert_file",
+		"services.cert_key_file", "server.url", "server.key_file", "server.ca_file", "server.cert_file", "server.cert_key_file",
+		"operator", "session", "output", "color",
+		"timeout", "allow_same_instance", "no_payments", "mark_dir", "restore.auto", "restore.operator_dsn_file", "restore.pay_operator_dsn_file", "state_dir", "pg_bin", "seed",
 	}
 	given := map[string]string{
+		"backend": "etcd", "etcd.endpoints": "https://a:1,https://b:2", "etcd.prefix": "/p/", "etcd.ca_file": "/etcd.ca_file", "etcd.cert_file": "/etcd.cert_file", "etcd.key_file": "/etcd.key_file",
+		"etcd.user": "u", "etcd.password_file": "/etcd.password_file", "syncguard.lock_table": "l", "syncguard.fence_table": "f",
 		"environment": "e", "lock.dsn": "host=h password=hunter2", "pay.dsn_file": "/p", "operator": "o", "session": "hunter2", "output": "json",
-		"color": "never", "timeout": "5s", "allow_same_instance": "true", "mark_dir": "/m", "rail.url": "https://rail.example/v1", "rail.key_file": "/k", "state_dir": "/s", "pg_bin": "/b", "seed": "true",
+		"color": "never", "timeout": "5s", "allow_same_instance": "true", "mark_dir": "/m", "restore.auto": "safe", "restore.operator_dsn_file": "/lo", "restore.pay_operator_dsn_file": "/po", "rail.url": "https://rail.example/v1", "rail.key_file": "/k", "state_dir": "/s", "pg_bin": "/b", "seed": "true",
+		"rail.deadline": "7s", "rail.proxy.fencing.enabled": "false", "payment.fencing.enabled": "false", "serve.listen": ":1",
+		"serve.tls_cert_file": "/serve.tls_cert_file", "serve.tls_key_file": "/serve.tls_key_file", "serve.client_ca_file": "/serve.client_ca_file", "serve.keys_file": "/serve.keys_file",
+		"serve.drain": "7s", "serve.rate": "7", "serve.log_format": "json", "serve.log_level": "warn",
+		"services.lock_url": "http://services-lock-url", "services.pay_url": "http://services-pay-url", "services.rail_url": "http://services-rail-url", "services.key_file": "/services.key_file",
+		"services.ca_file": "/services.ca_file", "services.cert_file": "/services.cert_file", "services.cert_key_file": "/services.cert_key_file", "server.url": "http://server-url",
+		"server.key_file": "/server.key_file", "server.ca_file": "/server.ca_file", "server.cert_file": "/server.cert_file", "server.cert_key_file": "/server.cert_key_file",
 	}
 	want := map[string]string{"profile": "dev", "protected": "false", "no_payments": "false", "lock.dsn_file": "", "pay.dsn": "", "rail.dsn": "", "rail.dsn_file": ""}
 	for key, value := range given {
@@ -141,7 +156,7 @@ func TestInit(t *testing.T) {
 	}
 	// With the comments taken off, every key in it is known.
 	var lines []string
-	for line := range strings.Lines(config.Example()) {
+	for line := range strings.Lines(config.InitText()) {
 		trimmed := strings.TrimLeft(line, " ")
 		body, commented := strings.CutPrefix(trimmed, "# ")
 		if commented && strings.Contains(body, ":") && !strings.Contains(body, "Or: ") && (body[0] >= 'a' && body[0] <= 'z' || body[0] == ' ') {
@@ -160,7 +175,7 @@ func TestInit(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, seed := range []string{config.Example(), "profiles:\n  a: {lock: {dsn: x}}\n", "timeout: .nan\n", "profiles: [1]\n", "lock: 1\n", "a: &a [*a]\n", "\x00"} {
+	for _, seed := range []string{config.InitText(), "profiles:\n  a: {lock: {dsn: x}}\n", "timeout: .nan\n", "profiles: [1]\n", "lock: 1\n", "a: &a [*a]\n", "\x00"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -20,13 +20,17 @@ func (c *Config) Values() []Value {
 		"lock.dsn": MaskDSN(c.Lock.DSN.Reveal()), "lock.dsn_file": c.Lock.DSNFile,
 		"pay.dsn": MaskDSN(c.Pay.DSN.Reveal()), "pay.dsn_file": c.Pay.DSNFile,
 		"rail.dsn": MaskDSN(c.Rail.DSN.Reveal()), "rail.dsn_file": c.Rail.DSNFile,
-		"rail.url": c.Rail.URL, "rail.key_file": c.Rail.KeyFile,
+		"rail.url": c.Rail.URL, "rail.key_file": c.Rail.KeyFile, "rail.deadline": c.Rail.Deadline.String(),
+		"rail.proxy.fencing.enabled": fmt.Sprint(c.Rail.Proxy.Fencing.Enabled), "payment.fencing.enabled": fmt.Sprint(c.Payment.Fencing.Enabled),
 		"environment": c.Environment, "protected": fmt.Sprint(c.Protected),
 		"operator": c.Operator, "session": c.Session.String(), "output": c.Output, "color": c.Color,
 		"timeout": c.Timeout.String(), "allow_same_instance": fmt.Sprint(c.AllowSameInstance),
 		"no_payments": fmt.Sprint(c.NoPayments), "mark_dir": c.MarkDir,
+		"restore.auto": c.Restore.Auto, "restore.operator_dsn_file": c.Restore.OperatorDSNFile, "restore.pay_operator_dsn_file": c.Restore.PayOperatorDSNFile,
 		"state_dir": c.StateDir, "pg_bin": c.PGBin, "seed": fmt.Sprint(c.Seed),
 	}
+	maps.Copy(texts, c.serviceTexts())
+	maps.Copy(texts, c.backendTexts())
 	var values []Value
 	for _, s := range settings() {
 		values = append(values, Value{s.Key, texts[s.Key], c.Origin(s.Key)})
@@ -50,7 +54,11 @@ func (c *Config) Named() []Named {
 	named := make([]Named, len(names))
 	for i, name := range names {
 		named[i] = Named{name, c.Profiles[name]}
-		for _, file := range []*string{&named[i].Lock.DSNFile, &named[i].Pay.DSNFile, &named[i].Rail.DSNFile, &named[i].Rail.KeyFile} {
+		for _, file := range []*string{
+			&named[i].Lock.DSNFile, &named[i].Pay.DSNFile, &named[i].Rail.DSNFile, &named[i].Rail.KeyFile,
+			&named[i].Restore.OperatorDSNFile, &named[i].Restore.PayOperatorDSNFile,
+			&named[i].Etcd.CAFile, &named[i].Etcd.CertFile, &named[i].Etcd.KeyFile, &named[i].Etcd.PasswordFile,
+		} {
 			*file = beside(c.File, *file)
 		}
 	}

@@ -38,7 +38,7 @@ func (e *Env) destroy(ctx context.Context, lock *filelock.Lock) error {
 		return errors.Join(err, lock.Release())
 	}
 	var errs []error
-	for _, p := range e.instances() {
+	for _, p := range append(e.instances(), e.followers()...) {
 		errs = append(errs, p.destroy(ctx))
 	}
 	errs = append(errs, removeTemps(e.dir))
@@ -103,9 +103,13 @@ func (p *postgres) destroy(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, name := range []string{
-		"postgresql.conf", "pg_hba.conf", "pg_ident.conf", "server.log", "server.log.1", dsnFile, recordFile,
-	} {
+	names := []string{"postgresql.conf", "pg_hba.conf", "pg_ident.conf", "server.log", "server.log.1", recordFile, dsnFile}
+	for _, instanceName := range []string{LockDB, PayDB} {
+		for _, role := range serviceRoles(instanceName) {
+			names = append(names, dsnFile+"-"+role)
+		}
+	}
+	for _, name := range names {
 		if err := os.Remove(filepath.Join(p.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", p.name, err)
 		}

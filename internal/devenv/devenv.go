@@ -6,7 +6,8 @@
 //	.made-by-dlockctl-dev        the marker; without it nothing here is touched
 //	lockdb/ paydb/               one instance each: see package cluster for its files
 //	  instance.json              what was chosen: binaries, port, socket folder, system identifier
-//	  dsn                        how to log in, mode 0600
+//	  dsn  dsn-<role>            how to log in, and how a service does, mode 0600
+//	lockdb-standby/ lockdb-gone/ what a drill of a fail-over leaves until it is destroyed
 //	pgsql/ download/             binaries, when they had to be downloaded
 //
 // The servers run on without dlockctl. Nothing about them is believed because a file says so: the process that the
@@ -43,7 +44,8 @@ const (
 	PayDB  = "paydb"
 )
 
-// Login is the role of the DSN files: member of every group role, so that one DSN serves every verb of a laptop.
+// Login is the role of the DSN files: member of every group role, so that one DSN serves every verb of a laptop. The
+// services have logins of their own, see ServiceDSN.
 const Login = "dlockctl"
 
 // Options say where and with what. The zero value is the default of the user.
@@ -173,7 +175,7 @@ func (e *Env) Down(ctx context.Context) error {
 
 func (e *Env) down(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, i := range e.instances() {
+	for _, i := range append(e.instances(), e.followers()...) {
 		group.Go(func() error {
 			if err := i.down(ctx); err != nil {
 				return fmt.Errorf("stop %s: %w", i.name, err)
@@ -217,7 +219,7 @@ func (e *Env) dsn(name string) (string, error) {
 	if !made {
 		return "", &NotUpError{Name: name, Dir: e.dir}
 	}
-	return e.instance(name).readDSN()
+	return e.instance(name).readDSN(logins(name)[0])
 }
 
 func (e *Env) instances() []*postgres {

@@ -22,6 +22,9 @@ type postgres struct {
 	name string // also the name of its database
 	dir  string
 	rec  record
+	// upstream is the instance that this one follows, nil for none; followed lets one follow this.
+	upstream *postgres
+	followed bool
 }
 
 // record is instance.json.
@@ -336,7 +339,7 @@ func (p *postgres) configure() error {
 	if err != nil {
 		return fmt.Errorf("look up the current user: %w", err)
 	}
-	return p.cluster().Configure(cluster.Config{
+	cfg := cluster.Config{
 		Port: p.rec.Port, SocketDir: p.rec.SocketDir,
 		Settings: map[string]string{
 			"cluster_name": "dlockctl dev " + p.name, "password_encryption": "scram-sha-256", "max_connections": "100",
@@ -348,7 +351,15 @@ func (p *postgres) configure() error {
 			"host all all 127.0.0.1/32 scram-sha-256",
 		},
 		Ident: []string{fmt.Sprintf("maker %s %s", identQuoted(me.Username), superuser)},
-	})
+	}
+	if p.followed {
+		cfg.HBA = append(cfg.HBA, "local replication "+superuser+" peer map=follower")
+		cfg.Ident = append(cfg.Ident, fmt.Sprintf("follower %s %s", identQuoted(p.env.account.Name), superuser))
+	}
+	if p.upstream != nil {
+		cfg.Settings["primary_conninfo"] = p.upstream.streams()
+	}
+	return p.cluster().Configure(cfg)
 }
 
 func (p *postgres) down(ctx context.Context) error {

@@ -2,20 +2,15 @@ package devenv
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	"github.com/dlockctl/dlockctl/internal/instance"
 )
 
@@ -80,13 +75,9 @@ func (p *postgres) recognise(ctx context.Context) (found int64, err error) {
 	return found, err
 }
 
-// provision makes the database, the group roles and the login. Each step may be repeated.
+// provision makes the database, the group roles and the logins. Each step may be repeated.
 func (p *postgres) provision(ctx context.Context) error {
-	password, err := p.writeDSN()
-	if err != nil {
-		return err
-	}
-	err = p.as(ctx, "postgres", func(conn *pgx.Conn) error {
+	err := p.as(ctx, "postgres", func(conn *pgx.Conn) error {
 		var there bool
 		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", p.name).Scan(&there); err != nil {
 			return fmt.Errorf("look for the database: %w", err)
@@ -110,46 +101,23 @@ func (p *postgres) provision(ctx context.Context) error {
 		// Off: a statement that fails must not carry the password into the server's log.
 		script := "SET log_min_error_statement = panic; SET log_min_duration_statement = -1; SET log_statement = none;" +
 			fmt.Sprintf("ALTER DATABASE %s OWNER TO %s;", p.name, instance.OwnerRole) +
-			fmt.Sprintf("GRANT USAGE, CREATE ON SCHEMA public TO %s;", instance.OwnerRole) +
-			fmt.Sprintf("DO $$ BEGIN IF to_regrole('%[1]s') IS NULL THEN CREATE ROLE %[1]s; END IF; END $$;", Login) +
-			fmt.Sprintf("ALTER ROLE %s LOGIN PASSWORD '%s';", Login, password) +
-			// An open transaction that acquired blocks its key past its TTL: K-2.11.
-			fmt.Sprintf("ALTER ROLE %s SET idle_in_transaction_session_timeout = '60s';", Login)
-		for _, role := range instance.Roles() {
-			script += fmt.Sprintf("GRANT %s TO %s;", role, Login)
+			fmt.Sprintf("GRANT USAGE, CREATE ON SCHEMA public TO %s;", instance.OwnerRole)
+		for _, l := range logins(p.name) {
+			password, err := p.writeDSN(l)
+			if err != nil {
+				return err
+			}
+			script += l.script(password)
 		}
 		if _, err := conn.PgConn().Exec(ctx, script).ReadAll(); err != nil {
-			return fmt.Errorf("create the login %s: %w", Login, err)
+			return fmt.Errorf("create the logins: %w", err)
 		}
 		return nil
 	})
 }
 
-// writeDSN writes the DSN file for the present port and returns the password, a new one when there was none.
-func (p *postgres) writeDSN() (password string, err error) {
-	if old, err := p.readDSN(); err == nil {
-		if u, err := url.Parse(old); err == nil {
-			password, _ = u.User.Password()
-		}
-	}
-	// Only what we made ourselves goes into a statement.
-	if password == "" || strings.Trim(password, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
-		password = rand.Text()
-	}
-	dsn := url.URL{
-		Scheme: "postgres", User: url.UserPassword(Login, password), Host: "127.0.0.1:" + strconv.Itoa(p.rec.Port),
-		Path: "/" + p.name, RawQuery: "sslmode=disable",
-	}
-	if err := cluster.WriteFile(p.dsnPath(), []byte(dsn.String()+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("write the DSN file: %w", err)
-	}
-	return password, nil
-}
-
-func (p *postgres) dsnPath() string { return filepath.Join(p.dir, dsnFile) }
-
-func (p *postgres) readDSN() (string, error) {
-	raw, err := os.ReadFile(p.dsnPath())
+func (p *postgres) readDSN(l login) (string, error) {
+	raw, err := os.ReadFile(p.dsnPath(l))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", &NotUpError{Name: p.name, Dir: p.env.dir}
 	}
@@ -168,7 +136,7 @@ func (p *postgres) status(ctx context.Context) (InstanceStatus, error) {
 	c := p.cluster()
 	s := InstanceStatus{
 		Name: p.name, State: Stopped, Version: p.rec.Version, Port: p.rec.Port, DataDir: c.Data(), SocketDir: p.rec.SocketDir,
-		DSNFile: p.dsnPath(), LogFile: c.LogFile(), PGBin: p.rec.Bin, SystemIdentifier: p.rec.SystemIdentifier,
+		DSNFile: p.dsnPath(logins(p.name)[0]), LogFile: c.LogFile(), PGBin: p.rec.Bin, SystemIdentifier: p.rec.SystemIdentifier,
 	}
 	server, running, err := c.Running(ctx)
 	if err != nil || !running {

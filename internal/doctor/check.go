@@ -43,6 +43,8 @@ const (
 	LockDB = "lockdb"
 	PayDB  = "paydb"
 	Both   = "both"
+	// Services are no database: they are asked how they are.
+	Services = "services"
 )
 
 // Check is one precondition.
@@ -52,7 +54,7 @@ type Check struct {
 	// Clause is the paragraph of docs/contract.md that asks for it.
 	Clause   string
 	Severity Severity
-	// Database is LockDB, PayDB or Both.
+	// Database is LockDB, PayDB, Both, EtcdDB, SyncGuard or Services.
 	Database string
 	// Title says what holds when the check is ok, Meaning why it matters.
 	Title, Meaning string
@@ -87,7 +89,7 @@ type Fix struct {
 	// Run is the SQL or the command, to be run word for word; "" when it is not
 	// a matter of one, and Advice says what to do.
 	Run string `json:"run,omitempty"`
-	// On is LockDB or PayDB for SQL, "shell" for a command.
+	// On is LockDB, PayDB or SyncGuard for SQL, "shell" for a command.
 	On string `json:"on,omitempty"`
 	// As is the role that may run the SQL.
 	As     string `json:"as,omitempty"`

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,7 +10,7 @@ import (
 func Table() string {
 	var b strings.Builder
 	b.WriteString("| check | severity | clause | what holds | why |\n|---|---|---|---|---|\n")
-	for _, c := range Checks() {
+	for _, c := range slices.Concat(Checks(), EtcdChecks(), SyncGuardChecks()) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", c.ID, c.Severity, c.Clause, c.Title, c.Meaning)
 	}
 	return b.String()

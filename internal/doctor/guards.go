@@ -119,7 +119,7 @@ func (t trigger) judge(stand map[string]placed) (what string, fix []string) {
 	case at.function != t.function:
 		return "runs " + at.function + "()", t.again()
 	case at.enabled != t.enabled:
-		states := map[string]string{"A": "fires always", "O": "is not ENABLE ALWAYS", "R": "fires in replica mode only", "D": "is disabled"}
+		states := map[string]string{"A": "fires always", "O": "is not ENABLE " + strings.TrimSpace(t.how()), "R": "fires in replica mode only", "D": "is disabled"}
 		return states[at.enabled], []string{t.enable()}
 	}
 	return "", nil
@@ -187,13 +187,13 @@ func gate(ctx context.Context, _ *exam, s *side, tx pgx.Tx) (finding, error) {
 	var pgErr *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return finding{Fail, "there is no gate, which is a closed one", command("dlockctl restore plan")}, nil
+		return finding{Fail, "there is no gate, which is a closed one", command(restorePlan)}, nil
 	case errors.As(err, &pgErr):
 		return finding{}, err
 	case err != nil:
 		return finding{}, fmt.Errorf("read %s: %w", table, err)
 	case id != s.facts.SystemIdentifier || timeline != s.facts.Timeline:
-		return finding{Fail, fmt.Sprintf("it knows instance %d on timeline %d, and this is %d on %d", id, timeline, s.facts.SystemIdentifier, s.facts.Timeline), command("dlockctl restore plan")}, nil
+		return finding{Fail, fmt.Sprintf("it knows instance %d on timeline %d, and this is %d on %d", id, timeline, s.facts.SystemIdentifier, s.facts.Timeline), command(restorePlan)}, nil
 	case run != nil:
 		return finding{Fail, fmt.Sprintf("a fast-forward that %s began is under way or was cut off", *run), command("dlockctl restore fast-forward --reason TEXT")}, nil
 	case by != nil:

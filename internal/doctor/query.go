@@ -23,6 +23,12 @@ var (
 	schemaQuery     = query("schema_rights")
 	namesQuery      = query("names")
 	ownersQuery     = query("owners")
+
+	connectionsQuery      = query("connections")
+	longTransactionsQuery = query("long_transactions")
+	standbysQuery         = query("standbys")
+	lapsedQuery           = query("lapsed")
+	forgedQuery           = query("forged")
 )
 
 // query reads queries/<name>.sql. A file that is missing is a mistake of this

@@ -32,8 +32,16 @@ type Target struct {
 	// Lock and Pay are where the databases are. One that is nil is not
 	// configured, and its checks are unknown.
 	Lock, Pay *pgx.ConnConfig
+	// Etcd is the cluster that keeps the locks in place of lockdb, nil where lockdb does.
+	Etcd *Cluster
+	// SyncGuard is nil unless its tables keep the locks; then nothing else is looked at.
+	SyncGuard *SyncGuardTarget
 	// AllowSameInstance makes one instance for both a warning.
 	AllowSameInstance bool
+	// MarkDir is the folder of the outside mark, "" where none is configured.
+	MarkDir string
+	// Services are those that the configuration names.
+	Services []Service
 	// Embedded: the databases are those of `dlockctl dev up`.
 	Embedded bool
 }
@@ -42,6 +50,18 @@ type Target struct {
 type exam struct {
 	target    Target
 	lock, pay *side
+	// guard is nil unless SyncGuard's tables keep the locks.
+	guard *side
+	// etcd is nil unless a cluster keeps the locks.
+	etcd etcdHealth
+}
+
+// sides are the databases that the checks are about.
+func (e *exam) sides() []*side {
+	if e.guard != nil {
+		return []*side{e.guard}
+	}
+	return []*side{e.lock, e.pay}
 }
 
 // side is one database and the connection to it.
@@ -56,6 +76,8 @@ type side struct {
 	// and another error when that could not be found out.
 	pooled error
 
+	// identity names the database, "" where it could not be asked.
+	identity string
 	facts    instance.Facts
 	factsErr error
 	clock    clock
@@ -69,15 +91,23 @@ type side struct {
 // before the last check; what was seen until then is reported all the same.
 func Run(ctx context.Context, target Target) (Report, error) {
 	e := &exam{target: target, lock: newSide(LockDB, target.Lock), pay: newSide(PayDB, target.Pay)}
-	var both sync.WaitGroup
-	for _, s := range []*side{e.lock, e.pay} {
-		both.Go(func() { s.open(ctx) })
+	if target.Etcd != nil {
+		e.etcd = newEtcdHealth(target.Etcd)
 	}
-	both.Wait()
-	defer e.lock.close(ctx)
-	defer e.pay.close(ctx)
+	if target.SyncGuard != nil {
+		e.guard = newSide(SyncGuard, target.SyncGuard.Config)
+	}
+	var all sync.WaitGroup
+	for _, s := range e.sides() {
+		all.Go(func() { s.open(ctx) })
+		defer s.close(ctx)
+	}
+	all.Wait()
 
-	checks := Checks()
+	checks := checksFor(target)
+	if target.SyncGuard != nil {
+		checks = SyncGuardChecks()
+	}
 	results := make([]Result, 0, len(checks))
 	for _, c := range checks {
 		found, err := c.look(ctx, e)
@@ -90,9 +120,14 @@ func Run(ctx context.Context, target Target) (Report, error) {
 		})
 	}
 	reached := []string{}
-	for _, s := range []*side{e.lock, e.pay} {
+	for _, s := range e.sides() {
 		if s.tx != nil {
 			reached = append(reached, s.name)
+		}
+	}
+	if e.etcd != nil {
+		if h, err := e.etcd(ctx); err == nil && h.Answers() == nil {
+			reached = append(reached, EtcdDB)
 		}
 	}
 	return newReport(results, reached), context.Cause(ctx)
@@ -143,7 +178,9 @@ func (s *side) open(ctx context.Context) {
 	}
 	s.tx = tx
 	s.factsErr = s.read(ctx, func(tx pgx.Tx) (err error) {
-		s.facts, err = instance.Read(ctx, tx)
+		if s.facts, err = instance.Read(ctx, tx); err == nil {
+			s.identity, err = instance.Identity(ctx, tx)
+		}
 		return err
 	})
 	s.clock = s.readClock(ctx)
@@ -198,10 +235,14 @@ func on(name string, look func(ctx context.Context, e *exam, s *side, tx pgx.Tx)
 }
 
 func (e *exam) side(name string) *side {
-	if name == PayDB {
+	switch name {
+	case PayDB:
 		return e.pay
+	case SyncGuard:
+		return e.guard
+	default:
+		return e.lock
 	}
-	return e.lock
 }
 
 // unread is the outcome of every look at a database that does not answer.
@@ -225,6 +266,12 @@ func (s *side) remedy(err error) *Fix {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
 		return nil
+	}
+	switch {
+	case s.name == SyncGuard && pgErr.Code == pgerrcode.InsufficientPrivilege:
+		return advice("give the login SELECT on SyncGuard's tables, or use that of the application")
+	case s.name == SyncGuard && pgErr.Code == pgerrcode.UndefinedTable:
+		return command(guardMigrate)
 	}
 	switch pgErr.Code {
 	case pgerrcode.InsufficientPrivilege:

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/migrations"
@@ -31,7 +32,8 @@ type schema struct {
 // trigger is a guard as its migration makes it.
 type trigger struct {
 	table, name, function string
-	// enabled is pg_trigger.tgenabled: A for ALWAYS, O where none was asked for.
+	// enabled is pg_trigger.tgenabled: A for ALWAYS, R for REPLICA, O where none was
+	// asked for.
 	enabled string
 	create  string
 	// cloned: PostgreSQL has made it from that of the parent.
@@ -52,15 +54,20 @@ type function struct {
 // Statements begin at the start of a line: what a DO block or a function's body
 // puts together is indented.
 var (
-	createTable    = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
-	createSequence = regexp.MustCompile(`(?m)^CREATE SEQUENCE (\w+)`)
-	createTrigger  = regexp.MustCompile(`(?m)^CREATE (?:CONSTRAINT )?TRIGGER (\w+) (?:BEFORE|AFTER) [^;]*? ON (\w+)\s[^;]*EXECUTE FUNCTION (\w+)\(\)`)
-	enableTrigger  = regexp.MustCompile(`(?m)^ALTER TABLE (\w+) ENABLE ALWAYS TRIGGER (\w+)`)
-	createFunction = regexp.MustCompile(`(?ms)^CREATE (?:OR REPLACE )?FUNCTION (\w+)\(.*?\) RETURNS .*?\$\$(.*?)\$\$`)
-	revokeExecute  = regexp.MustCompile(`(?m)^REVOKE EXECUTE ON FUNCTION ([^;]*) FROM PUBLIC`)
-	signature      = regexp.MustCompile(`(\w+)\(`)
-	alterFunction  = regexp.MustCompile(`(?m)^ALTER FUNCTION (\w+)\([^)]*\) SET [^;]*`)
+	createTable    = pattern(`(?m)^CREATE TABLE (\w+)`)
+	createSequence = pattern(`(?m)^CREATE SEQUENCE (\w+)`)
+	createTrigger  = pattern(`(?m)^CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER (\w+) (?:BEFORE|AFTER) [^;]*? ON (\w+)\s[^;]*EXECUTE FUNCTION (\w+)\(\)`)
+	enableTrigger  = pattern(`(?m)^ALTER TABLE (\w+) ENABLE (ALWAYS|REPLICA) TRIGGER (\w+)`)
+	createFunction = pattern(`(?ms)^CREATE (?:OR REPLACE )?FUNCTION (\w+)\(.*?\) RETURNS .*?\$\$(.*?)\$\$`)
+	revokeExecute  = pattern(`(?m)^REVOKE EXECUTE ON FUNCTION ([^;]*) FROM PUBLIC`)
+	signature      = pattern(`(\w+)\(`)
+	alterFunction  = pattern(`(?m)^ALTER FUNCTION (\w+)\([^)]*\) SET [^;]*`)
 )
+
+// pattern is compiled when it is first needed: few commands read a schema.
+func pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // readSchema reads the embedded migrations of a database.
 func readSchema(name string) (schema, error) {
@@ -87,23 +94,28 @@ func readSchema(name string) (schema, error) {
 }
 
 func (s *schema) add(text string) {
-	for _, m := range createTable.FindAllStringSubmatch(text, -1) {
+	for _, m := range createTable().FindAllStringSubmatch(text, -1) {
 		s.tables = append(s.tables, m[1])
 	}
-	for _, m := range createSequence.FindAllStringSubmatch(text, -1) {
+	for _, m := range createSequence().FindAllStringSubmatch(text, -1) {
 		s.sequences = append(s.sequences, m[1])
 	}
-	for _, m := range createTrigger.FindAllStringSubmatch(text, -1) {
-		s.triggers = append(s.triggers, trigger{table: m[2], name: m[1], function: m[3], enabled: "O", create: m[0]})
+	for _, m := range createTrigger().FindAllStringSubmatch(text, -1) {
+		made := trigger{table: m[2], name: m[1], function: m[3], enabled: "O", create: m[0]}
+		if i := slices.IndexFunc(s.triggers, func(t trigger) bool { return t.table == made.table && t.name == made.name }); i >= 0 {
+			s.triggers[i] = made
+			continue
+		}
+		s.triggers = append(s.triggers, made)
 	}
-	for _, m := range enableTrigger.FindAllStringSubmatch(text, -1) {
+	for _, m := range enableTrigger().FindAllStringSubmatch(text, -1) {
 		for i := range s.triggers {
-			if s.triggers[i].table == m[1] && s.triggers[i].name == m[2] {
-				s.triggers[i].enabled = "A"
+			if s.triggers[i].table == m[1] && s.triggers[i].name == m[3] {
+				s.triggers[i].enabled = m[2][:1]
 			}
 		}
 	}
-	for _, m := range createFunction.FindAllStringSubmatch(text, -1) {
+	for _, m := range createFunction().FindAllStringSubmatch(text, -1) {
 		made := function{name: m[1], body: m[2], create: m[0]}
 		if i := slices.IndexFunc(s.functions, func(f function) bool { return f.name == made.name }); i >= 0 {
 			s.functions[i] = made
@@ -111,12 +123,12 @@ func (s *schema) add(text string) {
 		}
 		s.functions = append(s.functions, made)
 	}
-	for _, m := range revokeExecute.FindAllStringSubmatch(text, -1) {
-		for _, f := range signature.FindAllStringSubmatch(m[1], -1) {
+	for _, m := range revokeExecute().FindAllStringSubmatch(text, -1) {
+		for _, f := range signature().FindAllStringSubmatch(m[1], -1) {
 			s.restricted = append(s.restricted, f[1])
 		}
 	}
-	for _, m := range alterFunction.FindAllStringSubmatch(text, -1) {
+	for _, m := range alterFunction().FindAllStringSubmatch(text, -1) {
 		for i := range s.functions {
 			if s.functions[i].name == m[1] {
 				s.functions[i].settings = append(s.functions[i].settings, m[0])
@@ -134,12 +146,10 @@ func (t trigger) on(partition string) trigger {
 
 // enable is the statement that sets the trigger to what its migration asks for.
 func (t trigger) enable() string {
-	always := ""
-	if t.enabled == "A" {
-		always = "ALWAYS "
-	}
-	return "ALTER TABLE " + t.table + " ENABLE " + always + "TRIGGER " + t.name
+	return "ALTER TABLE " + t.table + " ENABLE " + t.how() + "TRIGGER " + t.name
 }
+
+func (t trigger) how() string { return map[string]string{"A": "ALWAYS ", "R": "REPLICA "}[t.enabled] }
 
 // again makes the trigger anew, whatever stands in its place.
 func (t trigger) again() []string {

@@ -1,10 +1,13 @@
 package doctor
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Checks is the table of every check, in the order of what rests on what.
 func Checks() []Check {
-	return slices.Concat(serverChecks(), guardChecks(), tokenChecks(), settingChecks(), roleChecks())
+	return slices.Concat(serverChecks(), guardChecks(), tokenChecks(), settingChecks(), activityChecks(), serviceChecks(), roleChecks())
 }
 
 // each is a check of both databases.
@@ -131,6 +134,16 @@ func tokenChecks() []Check {
 			look: on(LockDB, headroom),
 		},
 		{
+			ID: "lockdb_tokens_ahead", Clause: "K-7.6", Severity: Critical, Database: Both,
+			Title: "no token of paydb is above the last one issued", Meaning: "lockdb was restored, promoted or copied back: the tokens from there on have been given to somebody already",
+			look: on(LockDB, tokensAhead),
+		},
+		{
+			ID: "lockdb_mark", Clause: "K-7.6", Severity: Critical, Database: LockDB,
+			Title: "the outside mark covers what was issued", Meaning: "a plain copy of lockdb keeps both identifiers: this file is what no restore of lockdb rewinds",
+			look: on(LockDB, outsideMark),
+		},
+		{
 			ID: "lockdb_journal_partition", Clause: "K-11", Severity: Medium, Database: LockDB,
 			Title: "the journal has a partition for the next token", Meaning: "without one, grants go on and are recorded in DEFAULT, whose rows stand in the way of the partition",
 			look: on(LockDB, journalPartition),
@@ -175,6 +188,53 @@ func settingChecks() []Check {
 			look: on(LockDB, idleTimeout),
 		}},
 	)
+}
+
+func activityChecks() []Check {
+	return slices.Concat(
+		[]Check{
+			{
+				ID: "lockdb_standbys", Clause: "K-7.1", Severity: Medium, Database: LockDB,
+				Title: "a fail-over loses no grant", Meaning: "a standby that no commit waits for has not seen the last tokens when it is promoted, and issues them again",
+				look: on(LockDB, standbys),
+			},
+			{
+				ID: "lockdb_lapsed", Clause: "K-2.4", Severity: Low, Database: LockDB,
+				Title: "what has lapsed is cleared away", Meaning: "nobody reaps: the lock server's reaper does about once a second",
+				look: on(LockDB, lapsed),
+			},
+		},
+		each(func(database string) Check {
+			return Check{
+				ID: "long_transactions", Clause: map[string]string{LockDB: "K-2.11", PayDB: "K-7.8"}[database], Severity: Medium,
+				Title: "no transaction is open for long", Meaning: "one that acquired blocks its key past the lease, one that posts blocks the barrier of a fast-forward",
+				look: on(database, longTransactions),
+			}
+		}),
+		each(func(database string) Check {
+			return Check{
+				ID: "connections", Clause: "K-6.2", Severity: Medium,
+				Title: "there is room for connections", Meaning: "whoever comes next is refused: a service that restarts, or the person who would look why",
+				look: on(database, connections),
+			}
+		}),
+	)
+}
+
+func serviceChecks() []Check {
+	var checks []Check
+	for _, s := range []struct{ name, meaning string }{
+		{lockServer, "whoever acquires through it is refused"},
+		{paymentResource, "no payout moves; with fencing off a stale holder debits an account"},
+		{railProxy, "nothing reaches the rail; with fencing off one payout is paid twice"},
+	} {
+		checks = append(checks, Check{
+			ID: "service_" + strings.ReplaceAll(s.name, "-", "_"), Clause: "K-4.5", Severity: High, Database: Services,
+			Title: s.name + ", where one is configured, is ready and fences", Meaning: s.meaning,
+			look: service(s.name),
+		})
+	}
+	return checks
 }
 
 func roleChecks() []Check {

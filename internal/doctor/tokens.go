@@ -158,6 +158,12 @@ func newDefault(rows *partition) []string {
 		"ALTER TABLE lock_grant_default ENABLE ALWAYS TRIGGER lock_grant_no_truncate")
 }
 
+// floorsAgain puts both floors back at the highest token that paydb knows, which is at
+// or below lockdb's last one.
+const floorsAgain = "INSERT INTO fence_floor (point, floor_token, raised_by, reason) SELECT point, greatest((SELECT max(fence) FROM account), " +
+	"(SELECT max(highest_token) FROM rail_high_water), (SELECT max(claim_token) FROM payout_claim), 0), session_user, 'both floors were missing' " +
+	"FROM (VALUES ('account'), ('rail')) v (point)"
+
 func floors(ctx context.Context, _ *exam, s *side, tx pgx.Tx) (finding, error) {
 	found := map[string]int64{}
 	var point string
@@ -179,7 +185,10 @@ func floors(ctx context.Context, _ *exam, s *side, tx pgx.Tx) (finding, error) {
 				"INSERT INTO fence_floor (point, floor_token, raised_by, reason) SELECT '%s', floor_token, session_user, 'the floor was missing' FROM fence_floor WHERE point = '%s'",
 				missing, other))}, nil
 		default:
-			return finding{Fail, "both floors are missing", command("dlockctl restore plan")}, nil
+			return finding{
+				Fail, "both floors are missing, and with them what they refused; run the fix, then raise them to lockdb's last token: dlockctl restore paydb --reason TEXT",
+				s.sql(instance.OwnerRole, floorsAgain),
+			}, nil
 		}
 	}
 	return finding{OK, fmt.Sprintf("account %d, rail %d", found["account"], found["rail"]), nil}, nil

@@ -59,10 +59,10 @@ type Querier interface {
 }
 
 // table is the history table of one schema.
-type table struct{ schema string }
+type table struct{ schema, name string }
 
 // quoted is how Flyway writes the table's name; its lock key is a hash of exactly this.
-func (t table) quoted() string { return pgx.Identifier{t.schema, TableName}.Sanitize() }
+func (t table) quoted() string { return pgx.Identifier{t.schema, t.name}.Sanitize() }
 
 // lockKey is Flyway's advisory lock: the letters "Flyway" as a number, plus Java's
 // String.hashCode of the quoted table name.
@@ -81,7 +81,7 @@ func (t table) exists(ctx context.Context, q Querier) (bool, error) {
 	SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'r')`
 	var exists bool
-	if err := q.QueryRow(ctx, sql, t.schema, TableName).Scan(&exists); err != nil {
+	if err := q.QueryRow(ctx, sql, t.schema, t.name).Scan(&exists); err != nil {
 		return false, fmt.Errorf("look for %s: %w", t.quoted(), err)
 	}
 	return exists, nil
@@ -131,8 +131,8 @@ func (t table) create(ctx context.Context, tx pgx.Tx, baseline *Row) error {
 		}
 	}
 	for _, sql := range []string{
-		"ALTER TABLE " + t.quoted() + ` ADD CONSTRAINT "` + TableName + `_pk" PRIMARY KEY ("installed_rank")`,
-		`CREATE INDEX "` + TableName + `_s_idx" ON ` + t.quoted() + ` ("success")`,
+		"ALTER TABLE " + t.quoted() + ` ADD CONSTRAINT "` + t.name + `_pk" PRIMARY KEY ("installed_rank")`,
+		`CREATE INDEX "` + t.name + `_s_idx" ON ` + t.quoted() + ` ("success")`,
 	} {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("create %s: %w", t.quoted(), err)
@@ -194,11 +194,16 @@ func emptySchema(ctx context.Context, q Querier, schema string) (bool, error) {
 // schemas and deletions. Baseline rows stay. Schema "" means the connection's
 // current_schema. A database without a history has none.
 func Applied(ctx context.Context, q Querier, schema string) ([]Row, error) {
+	return AppliedIn(ctx, q, schema, TableName)
+}
+
+// AppliedIn is Applied for a history of another name.
+func AppliedIn(ctx context.Context, q Querier, schema, name string) ([]Row, error) {
 	schema, err := schemaOf(ctx, q, schema)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := table{schema}.rows(ctx, q)
+	rows, err := table{schema, name}.rows(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func Compare(ctx context.Context, q Querier, catalogue *Catalogue, schema string
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := table{schema}.rows(ctx, q)
+	rows, err := table{schema, TableName}.rows(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -25,6 +25,8 @@ type Options struct {
 	Owner       string        // role that owns what migrations create (SET ROLE); "" is the login itself (K-9.5)
 	Progress    func(Event)   // told about each step, from the goroutine that called; may be nil
 	Schema      string        // schema of the history and first in the search path; "" is the connection's current_schema
+	Table       string        // name of the history; "" is TableName
+	Guest       bool          // the schema is somebody else's too: it may hold anything before the first migration
 }
 
 // EventKind is what an Event tells.
@@ -61,7 +63,7 @@ type Migrator struct {
 
 // Open connects and finds the schema; it changes nothing. Config is copied.
 func Open(ctx context.Context, config *pgx.ConnConfig, catalogue *Catalogue, opts Options) (*Migrator, error) {
-	opts.LockTimeout = cmp.Or(opts.LockTimeout, DefaultLockTimeout)
+	opts.LockTimeout, opts.Table = cmp.Or(opts.LockTimeout, DefaultLockTimeout), cmp.Or(opts.Table, TableName)
 	if opts.LockTimeout < 0 {
 		return nil, fmt.Errorf("%w: lock timeout %s is negative; give a positive one", ErrArgument, opts.LockTimeout)
 	}
@@ -77,7 +79,7 @@ func Open(ctx context.Context, config *pgx.ConnConfig, catalogue *Catalogue, opt
 	if err != nil {
 		return nil, errors.Join(err, m.Close(ctx))
 	}
-	m.table = table{schema}
+	m.table = table{schema, opts.Table}
 	return m, nil
 }
 

@@ -81,7 +81,8 @@ func (r *Result) add(m *Migration, elapsed time.Duration) {
 }
 
 // ensureHistory creates the table under the lock, as Flyway does: only in a schema
-// that holds nothing yet, because what stands there already may be what V1 creates.
+// that holds nothing yet, because what stands there already may be what V1 creates;
+// a guest has looked itself.
 func (m *Migrator) ensureHistory(ctx context.Context) error {
 	exists, err := m.table.exists(ctx, m.conn)
 	if err != nil || exists {
@@ -99,7 +100,7 @@ func (m *Migrator) ensureHistory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !empty {
+	if !empty && !m.opts.Guest {
 		return &HistoryError{Table: m.table.quoted(), Findings: []Finding{{
 			Kind: KindUnmanaged, Severity: SeverityError, Script: "",
 			Message: fmt.Sprintf("schema %q is not empty and has no history", m.table.schema),

@@ -39,11 +39,14 @@ type HeldError struct {
 	Remaining time.Duration
 }
 
-func (e *HeldError) Error() string {
+func (e *HeldError) Error() string { return fmt.Sprintf("lock %q is %s", e.Key, e.By()) }
+
+// By says who holds the lock, as far as it is known: a backend may name no owner.
+func (e *HeldError) By() string {
 	if e.Owner == "" {
-		return fmt.Sprintf("lock %q is held by another", e.Key)
+		return "held by another"
 	}
-	return fmt.Sprintf("lock %q is held by %q with token %s", e.Key, e.Owner, e.Token)
+	return fmt.Sprintf("held by %q with token %s", e.Owner, e.Token)
 }
 
 // BlockedError is returned when another open transaction holds the key longer

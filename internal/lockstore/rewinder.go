@@ -1,6 +1,7 @@
 package lockstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -97,6 +98,8 @@ type Gate struct {
 	// instance and timeline.
 	OpenedOn Identity `json:"opened_on"`
 	Here     bool     `json:"here"`
+	// Sign is what shows that it is not, where the identities alone do not say it.
+	Sign string `json:"sign,omitempty"`
 	// ClosedBy is who froze it, "" for nobody.
 	ClosedBy string `json:"closed_by,omitempty"`
 	ClosedAt Time   `json:"closed_at,omitzero"`
@@ -183,11 +186,20 @@ const (
 type TokenSource struct {
 	// Last is the token last issued, 0 for none; the next one is above it.
 	Last Token `json:"last"`
-	// Max is the highest the source can issue.
+	// Drawn is the token last drawn, where something else than a grant moves Last on
+	// too; 0 where nothing does.
+	Drawn Token `json:"-"`
+	// Max is the highest the source can issue, or can be moved to as it stands.
 	Max int64 `json:"max"`
+	// Beyond says why a target at or above Max is not reached, and what reaches it; nil
+	// for a sequence, which ends there.
+	Beyond func(target Token) (problem, fix string) `json:"-"`
 	// Problems are what makes it repeat or reorder, each with its fix.
 	Problems []UnsafeError `json:"problems"`
 }
+
+// Newest is the token last drawn: it stands still while nothing is granted.
+func (s TokenSource) Newest() Token { return cmp.Or(s.Drawn, s.Last) }
 
 // Traffic is who might be granted something, and what was.
 type Traffic struct {

@@ -53,6 +53,9 @@ type Grant struct {
 	AcquiredAt Time          `json:"acquired_at,omitzero"`
 	ExpiresAt  Time          `json:"expires_at"`
 	TTL        time.Duration `json:"-"`
+	// LockID is the grant's secret id, of acquire alone, where the backend has such
+	// (Capabilities.LockIDs): whoever knows it can renew and release the grant.
+	LockID string `json:"lock_id,omitempty"`
 	// Sent is the caller's clock before BEGIN left it; monotonic reading kept.
 	Sent time.Time `json:"-"`
 }
@@ -76,12 +79,33 @@ type Entry struct {
 	Remaining time.Duration `json:"-"`
 	// Expired tells that the lease has lapsed: the row is nobody's lock.
 	Expired bool `json:"expired"`
+	// State tells more than Expired where a lease is held past its end for a while
+	// (Capabilities.Tolerance); empty elsewhere.
+	State EntryState `json:"state,omitempty"`
+	// KeyHash and LockIDHash are what SyncGuard's telemetry calls the key and the
+	// grant; they hide neither. Empty elsewhere.
+	KeyHash    string `json:"key_hash,omitempty"`
+	LockIDHash string `json:"lock_id_hash,omitempty"`
 	// SessionExpiresAt bounds the lease: a session's death releases its locks.
 	SessionExpiresAt Time `json:"session_expires_at,omitzero"`
 	// BlockedBy are the server processes that hold the key's row or its
 	// advisory lock in an open transaction (K-2.11); filled by Show only.
 	BlockedBy []int32 `json:"blocked_by,omitempty"`
+	// Waiters are those who stand in a queue for the key, where the backend or the
+	// lock server asked keeps one; of those who look again by themselves nobody knows.
+	Waiters int `json:"waiters,omitempty"`
 }
+
+// EntryState says how an entry stands where a lease outlives its end for a while.
+type EntryState string
+
+// The states. InTolerance is past its end and held all the same; a stale entry is
+// nobody's lock.
+const (
+	Held        EntryState = "held"
+	InTolerance EntryState = "in_tolerance"
+	Stale       EntryState = "stale"
+)
 
 // Release is the answer to a release.
 type Release struct {

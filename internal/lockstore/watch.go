@@ -45,7 +45,7 @@ func Watch(ctx context.Context, store Store, filter Filter, interval time.Durati
 		now := make(map[string]Entry, len(entries))
 		for _, entry := range entries {
 			now[entry.Key] = entry
-			if kind := changeOf(before, entry); kind != "" {
+			if kind := ChangeOf(before, entry); kind != "" {
 				if err := tell(Change{kind, entry}); err != nil {
 					return err
 				}
@@ -67,7 +67,9 @@ func Watch(ctx context.Context, store Store, filter Filter, interval time.Durati
 	}
 }
 
-func changeOf(before map[string]Entry, entry Entry) ChangeKind {
+// ChangeOf says what happened to an entry since a look that saw what stands in
+// before, "" for nothing. [Watch] is made of it, and so is a watch for many.
+func ChangeOf(before map[string]Entry, entry Entry) ChangeKind {
 	last, known := before[entry.Key]
 	switch {
 	case !known && entry.Expired, known && entry.Expired && !last.Expired:

@@ -136,11 +136,6 @@ const (
 	OutcomeFenced Outcome = "FENCED"
 )
 
-// Outcomes lists all of them.
-func Outcomes() []Outcome {
-	return []Outcome{OutcomeAcked, OutcomeRejected, OutcomeTimeout, OutcomeFenced}
-}
-
 // Source is who gave the evidence of a resolution.
 type Source string
 

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"os"
 	"strconv"
 	"testing"
 
@@ -12,6 +13,8 @@ type Single struct {
 	Server
 	cluster cluster.Cluster
 	child   *cluster.Child
+	// frozen are the processes that Freeze stopped.
+	frozen []int
 }
 
 // Crashable starts a private instance; it is stopped when the test ends.
@@ -48,6 +51,16 @@ func singleName() string {
 // Crash stops the server at once (immediate shutdown): no checkpoint, sessions are cut.
 func (s *Single) Crash(t testing.TB) {
 	t.Helper()
+	for _, pid := range s.frozen { // they hear of no shutdown
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.frozen = nil
 	s.stop(t, cluster.Immediate)
 }
 

@@ -1,6 +1,7 @@
 package pgtx
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -17,13 +18,13 @@ func Statement(files fs.ReadFileFS, name string, params ...string) string {
 	if err != nil {
 		panic(err)
 	}
-	var lines []string
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasPrefix(line, "--") {
-			lines = append(lines, line)
+	kept := text[:0]
+	for line := range bytes.Lines(text) {
+		if !bytes.HasPrefix(line, []byte("--")) {
+			kept = append(kept, line...)
 		}
 	}
-	sql, used := number(strings.TrimSuffix(strings.TrimSpace(strings.Join(lines, "")), ";"), params)
+	sql, used := number(string(bytes.TrimSuffix(bytes.TrimSpace(kept), []byte(";"))), params)
 	if used != len(params) {
 		panic(fmt.Sprintf("queries/%s.sql: uses %d of %d parameters, or one that is not in the list", name, used, len(params)))
 	}
@@ -34,6 +35,7 @@ func Statement(files fs.ReadFileFS, name string, params ...string) string {
 // when one is not among params. By hand: it runs at the start of every command.
 func number(text string, params []string) (sql string, used int) {
 	var out strings.Builder
+	out.Grow(len(text)) // a number is mostly shorter than its name
 	seen := make([]bool, len(params))
 	for len(text) > 0 {
 		before, rest, _ := strings.Cut(text, ":")

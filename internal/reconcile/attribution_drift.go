@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// balanceDetails are those of the classes of balances.
+// balanceDetails are those of the classes of balances. LegFence is the highest token on a
+// leg of the account's own payouts, 0 for none.
 type balanceDetails struct {
 	Balance  string `json:"balance_minor"`
 	Opening  string `json:"opening_minor"`
@@ -44,10 +45,11 @@ func (e *evidence) drift(f Finding) verdict {
 func (e *evidence) driftAhead(f Finding, d balanceDetails, candidates []driftCandidate) verdict {
 	own := slices.DeleteFunc(slices.Clone(candidates), func(c driftCandidate) bool { return c.token != d.Fence || c.how != driftUnwritten })
 	if len(own) == 1 && len(candidates) == 1 {
-		v := verdict{confidence: Likely, token: d.Fence, payer: own[0].payer, why: fmt.Sprintf(
-			"the account's fence stands at the token, its last leg is of token %d, and payout %s, which the token claims, is of exactly the amount", d.LegFence, own[0].payout)}
-		return v.proves(e.heldLock(d.Fence, own[0].payer),
-			v.why+": the balance and the fence know its posting, whose leg was never written or was removed since, which no row tells")
+		// Never proven: who took the legs of a posting away leaves the same rows as a
+		// holder who wrote none.
+		return verdict{confidence: Likely, token: d.Fence, payer: own[0].payer, why: fmt.Sprintf(
+			"the account's fence stands at the token, its last leg is of token %d, and payout %s, which the token claims, is of exactly the amount: "+
+				"the balance and the fence know its posting, whose leg was never written or was removed since, which no row tells", d.LegFence, own[0].payout)}
 	}
 	if len(candidates) == 0 && e.heldLock(d.Fence, f.AccountID) {
 		return verdict{confidence: Likely, token: d.Fence, why: fmt.Sprintf(
@@ -144,10 +146,10 @@ func (d balanceDetails) drift() *big.Int {
 func (e *evidence) negative(f Finding) verdict {
 	var d balanceDetails
 	if err := json.Unmarshal(f.Details, &d); err != nil || d.LegFence == 0 {
-		return verdict{confidence: None, why: "no token ever posted on the account"}
+		return verdict{confidence: None, why: "no payout of the account was ever posted: no token of its own took anything from it"}
 	}
 	if d.Fence == 0 {
-		return verdict{confidence: None, why: "the account has no fence, as no clearing account has: many tokens post on one"}
+		return verdict{confidence: None, why: "the account has no fence: what was posted on it left none, or the fence was set back"}
 	}
 	if drift := d.drift(); drift.Sign() != 0 {
 		return verdict{confidence: None, others: f.Suspects, why: fmt.Sprintf("the balance is %s off from what was posted: see balance_drift of the account", drift)}

@@ -31,6 +31,9 @@ type payoutFacts struct {
 	// transaction leaves them; legsAt is that of the last leg.
 	together bool
 	legsAt   *time.Time
+	// late tells that its legs were written by a later transaction than a leg of a higher
+	// token on the payer's account.
+	late bool
 	// claims are the names of all that ever claimed it.
 	claims   map[int64]string
 	attempts map[string]attemptFacts
@@ -38,7 +41,8 @@ type payoutFacts struct {
 
 type attemptFacts struct {
 	token int64
-	// inOrder tells that the payout was changed after it, or with it.
+	// inOrder tells that it was answered after it was made, that the payout changed after
+	// it, or with it, and that a transaction before wrote a higher token's attempt.
 	inOrder bool
 }
 
@@ -96,7 +100,7 @@ func (e *evidence) readPayouts(ctx context.Context, pay pgx.Tx, findings []Findi
 		before            []bool
 	)
 	_, err = pgx.ForEachRow(rows, []any{
-		&id, &p.payer, &p.state, &p.claim, &p.claimedBy, &p.fence, &p.fences, &p.together, &p.legsAt, &claims, &names, &attempts, &presented, &before,
+		&id, &p.payer, &p.state, &p.claim, &p.claimedBy, &p.fence, &p.fences, &p.together, &p.legsAt, &p.late, &claims, &names, &attempts, &presented, &before,
 	}, func() error {
 		one := p
 		one.claims, one.attempts = map[int64]string{}, map[string]attemptFacts{}

@@ -19,6 +19,8 @@ const (
 	lateAttemptClass = "B11"
 	revokedClass     = "B12"
 	foreignLockClass = "B19"
+	journalClass     = "B20"
+	postedTwiceClass = "B21"
 	referenceClass   = "C06"
 )
 
@@ -85,6 +87,7 @@ var nobodys = map[string]string{
 	"B09":           "lockdb was restored or rewound, or the number is forged: nobody was ever granted it",
 	"B15":           "what was written carries no token: whatever wrote it went round the fence",
 	"B18":           "lockdb was restored or rewound since the revocation: nobody holds a grant of that number",
+	journalClass:    "whoever wrote one of the two records past the guards, or took it away, left no name: the token's holder had no part in it",
 	"D01":           "a restore or a change of the sequence is behind it, and no grant",
 	"D02":           "whoever owns the schema is behind it, and no grant",
 	"D03":           "a restore or a fail-over is behind it, and no grant",
@@ -109,18 +112,19 @@ const (
 var whys = map[string]string{
 	"A05": authored, "A06": authored, "A07": authored, "A08": authored, "A09": authored,
 	amountClass: authored, "A12": authored, "A13": authored,
-	"A14": "authored by: the leg carries the token; who removed what it belongs to, no row says",
+	"A14": "authored by: the row carries the token; who removed what it belongs to, no row says",
 	"A20": "authored by: the leg carries the token; who dated it so, no row says",
 	"A11": ofRow, "A16": ofRow, "C02": ofRow, "C12": ofRow, "C14": ofRow,
-	"B01": "the legs above the fence carry the token; whether its posting left the fence behind, or the fence was set back since, no row says",
-	"B05": "it is the token itself that stands twice; which of its holders wrote what, the claims say",
-	"B06": "what was written carries the token",
-	"B07": "what was written carries the token, which was not issued yet",
-	"B10": "the attempts above the mark carry the token; whether they passed without it, or the mark was set back since, no row says",
-	"B13": "the lock is held under the token",
-	"B14": "the lock is held under the token; a restore of lockdb would leave it so too",
-	"B16": "the payout is claimed under the token; the other one is that of the lock now",
-	"C01": ofTry, "C03": ofTry, "C04": ofTry, "C05": ofTry, "C07": ofTry, "C08": ofTry, "C10": ofTry, "C13": ofTry,
+	"B01":            "the legs above the fence carry the token; whether its posting left the fence behind, or the fence was set back since, no row says",
+	"B05":            "it is the token itself that stands twice; which of its holders wrote what, the claims say",
+	"B06":            "what was written carries the token",
+	"B07":            "what was written carries the token, which was not issued yet",
+	"B10":            "the attempts above the mark carry the token; whether they passed without it, or the mark was set back since, no row says",
+	"B13":            "the lock is held under the token",
+	"B14":            "the lock is held under the token; a restore of lockdb would leave it so too",
+	"B16":            "the payout is claimed under the token; the other one is that of the lock now",
+	postedTwiceClass: "the legs of all of them carry the token; which of them it was let through to wrongly, no row says",
+	"C01":            ofTry, "C03": ofTry, "C04": ofTry, "C05": ofTry, "C07": ofTry, "C08": ofTry, "C10": ofTry, "C13": ofTry,
 	"S02": ofTry, "S03": ofTry, "S04": ofTry, "S05": ofTry,
 	"C06": "the later of the attempts carries the token; which of them the reference belongs to, the rail knows",
 	"C09": "the later of the attempts carries the token; the other one made the first",
@@ -215,7 +219,7 @@ func (e *evidence) loneFence(f Finding) verdict {
 // lateLeg is B03.
 func (e *evidence) lateLeg(f Finding) verdict {
 	v := suspects(f, "the late leg carries the token; the other one had posted before")
-	return v.proves(v.token > 0 && e.posted(f, v.token) && e.endedBefore(v.token, f.At) && e.outranked(f, v.token),
+	return v.proves(v.token > 0 && e.posted(f, v.token) && e.payouts[f.PayoutID].late && e.endedBefore(v.token, f.At) && e.outranked(f, v.token),
 		"both legs and the posting are of that moment and carry the token, it had claimed the payout, and its grant had ended before")
 }
 

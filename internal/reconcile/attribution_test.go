@@ -94,7 +94,8 @@ func checkAuthors(t *testing.T, faults []plant.Fault, findings []reconcile.Findi
 //
 // Clauses: K-8.2
 // Mutation: judge A01 by the fence alone, leave together out of posted, p.fence or p.claim
-// out of otherClaim, outranked out of lateLeg, or the grant's key out of loneFence.
+// out of otherClaim, outranked out of lateLeg, the grant's key out of loneFence, or the
+// answer, or one of the ages, out of attribution_payouts.
 func TestAttributionConvictsNobodyWrongly(t *testing.T) {
 	t.Parallel()
 	const unpostLast = `UPDATE account a SET balance_minor = a.balance_minor - l.amount_minor FROM ledger_entry l WHERE l.payout_id = '$P' AND l.direction = 'CREDIT' AND a.account_id = l.account_id;
@@ -141,14 +142,22 @@ func TestAttributionConvictsNobodyWrongly(t *testing.T) {
 			"posted after the lease, and the next one dated back", `UPDATE ledger_entry SET created_at = (SELECT updated_at - interval '3 min' FROM payout WHERE payout_id = '$Q') WHERE payout_id = '$P' AND direction = 'DEBIT'`,
 			"B03", "$U", reconcile.Likely, "the late leg carries the token", `UPDATE lock_grant SET granted_at = granted_at - interval '9 min', ended_at = (SELECT granted_at FROM lock_grant g WHERE g.fencing_token = $U) - interval '5 min' WHERE fencing_token = $U`,
 		},
-		{"debited without a leg", unpostLast, "A01", "$T", reconcile.Proven, "the balance and the fence know its posting", ""},
+		{"debited without a leg", unpostLast, "A01", "$T", reconcile.Likely, "the balance and the fence know its posting", ""},
 		{"debited without a leg, and a cent more", unpostLast + `UPDATE account SET balance_minor = balance_minor - 1 WHERE account_id = '$A'`, "A01", "$T", reconcile.Likely, "changed by hand as well", ""},
 		{"account set back", `UPDATE account a SET balance_minor = a.balance_minor + p.amount_minor, fence = $U FROM payout p WHERE p.payout_id = '$P' AND a.account_id = '$A'`, "A01", "$T", reconcile.Likely, "or were set back since", ""},
 		{"posted late", postLate, "B03", "$U", reconcile.Proven, "its grant had ended before", ""},
+		// As when paydb's clock was ahead, and was set back before the next one posted.
+		{"posted before, and dated later", postLate + `UPDATE ledger_entry SET amount_minor = amount_minor WHERE payout_id = '$P'`, "B03", "$U", reconcile.Likely, "the late leg carries the token", ""},
+		{"sent before, and dated later", payLate + postLate + `UPDATE rail_submission SET outcome = outcome WHERE payout_id = '$P'`, "B11", "$U", reconcile.Likely, "the late attempt carries the token", ""},
 		{"posted late under a grant that stood", postLate, "B03", "$U", reconcile.Likely, "the late leg carries the token", grantLasted},
 		{"posted late under a name that was not granted", postLate, "B03", "$U", reconcile.Likely, `it claimed as "executor`, "UPDATE lock_grant SET owner_id = 'another' WHERE fencing_token = $U"},
 		{"sent late", payLate + postLate, "B11", "$U", reconcile.Proven, "whose grant had ended before", ""},
 		{"sent late under a grant that stood", payLate + postLate, "B11", "$U", reconcile.Likely, "the late attempt carries the token", grantLasted},
+		{"sent late, and no answer", payLate + postLate + `UPDATE rail_submission SET outcome = NULL, resolved_at = NULL, rail_reference = NULL WHERE payout_id = '$Q'`, "B11", "$U", reconcile.Likely, "the late attempt carries the token", ""},
+		{
+			"attempt dated later, and its answer not", payLate + postLate + `UPDATE rail_submission SET resolved_at = resolved_at - interval '9 min' WHERE payout_id = '$Q'`,
+			"B11", "$U", reconcile.Likely, "the late attempt carries the token", "",
+		},
 		{"attempt dated after the posting", payLate, "B11", "$U", reconcile.Likely, "the late attempt carries the token", ""},
 		{"revoked, and a debit dated later", `UPDATE ledger_entry SET created_at = created_at + interval '2 min' WHERE payout_id = '$P' AND direction = 'DEBIT'`, "B12", "$T", reconcile.Likely, "after the revocation carries the token", revoke},
 		{"revoked, and posted", `UPDATE ledger_entry SET created_at = created_at + interval '2 min' WHERE payout_id = '$P'; UPDATE payout SET updated_at = updated_at + interval '2 min' WHERE payout_id = '$P'`, "B12", "$T", reconcile.Proven, "later than the revocation", revoke},

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// coverageClass is D08: what kept a run from checking everything.
-const coverageClass = "D08"
+// CoverageClass is D08: what kept a run from checking everything. What it finds is in
+// Missing too, and told there.
+const CoverageClass = "D08"
 
 // book holds what a run has found and what it has not looked at. Its memory grows
 // with the findings, never with the rows.
@@ -167,7 +168,7 @@ func (b *book) missClasses(c cause, classes ...string) {
 }
 
 func (b *book) because(c cause) {
-	finding := b.finding(Row{Class: coverageClass, Subject: c.subject, What: c.reason})
+	finding := b.finding(Row{Class: CoverageClass, Subject: c.subject, What: c.reason})
 	finding.Unconfirmed = false
 	switch {
 	case b.seen[finding.ID]:
@@ -198,6 +199,20 @@ func (b *book) note(text string) {
 	if text != "" {
 		b.notes = append(b.notes, text)
 	}
+}
+
+// foundBy is what a family has found so far.
+func (b *book) foundBy(f family) []Finding {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.found[f.name]
+}
+
+// confirm replaces what a family has found by what it has found again.
+func (b *book) confirm(f family, found []Finding) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.found[f.name] = found
 }
 
 // all are the findings, which the caller may complete in place.

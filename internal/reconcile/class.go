@@ -66,38 +66,23 @@ type Class struct {
 	Next string `json:"next"`
 }
 
+// ExplainedWith are the flags that reconcile explain needs for a finding of the class,
+// beside its id: what the run that found it compared with.
+func ExplainedWith(class string) []string {
+	all := Catalogue()
+	i := slices.IndexFunc(all, func(c Class) bool { return c.ID == class })
+	switch {
+	case i >= 0 && all[i].Reads == ReadsPrevious:
+		return []string{"--since", "FILE"}
+	case i >= 0 && all[i].Reads == ReadsStatement:
+		return []string{"--rail-statement", "FILE"}
+	}
+	return nil
+}
+
 // Catalogue lists every class that this schema can decide, by ID.
 func Catalogue() []Class {
 	all := slices.Concat(ledgerClasses(), fenceClasses(), railClasses(), systemClasses(), previousClasses(), statementClasses())
 	slices.SortFunc(all, func(a, b Class) int { return strings.Compare(a.ID, b.ID) })
 	return all
-}
-
-// Undecidable is a class of the wider catalogue that this schema cannot decide.
-type Undecidable struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-}
-
-// Undecidables are the classes of the wider catalogue that no rule here can decide.
-func Undecidables() []Undecidable {
-	return []Undecidable{
-		{
-			ID: "A17", Name: "global_nonzero",
-			Reason: "The debits of a currency less its credits are the sum of what A05, A06 and A14 find, and those name the payout. A total that is zero proves nothing about any account.",
-		},
-		{
-			ID: "A18", Name: "suspense_aged",
-			Reason: "No settlement takes money off a clearing account here, so that none of them ever returns to zero: how old its balance is says nothing. Work in flight is in the pipeline, and too old is C04 or C11.",
-		},
-		{
-			ID: "A19", Name: "duplicate_payout",
-			Reason: "A payout has no beneficiary, and idempotency keys are unique: two payouts of one amount from one account are two orders.",
-		},
-		{
-			ID: "B17", Name: "token_time_inversion",
-			Reason: "An older token may well be used later than a newer one: as a claim it is refused, or does no harm. Only what posts and what reaches the rail is ordered, by B03 and B11.",
-		},
-	}
 }

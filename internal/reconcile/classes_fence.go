@@ -22,7 +22,7 @@ func fenceClasses() []Class {
 	within := func(c Class, grace time.Duration) Class { c.Grace = grace; return c }
 	return []Class{
 		fence("B01", "leg_fence_above_account", Critical, ReadsPay, "accounts",
-			"No leg carries a higher token than the fence of its account.", "the tokens above the fence, the highest first"),
+			"No leg carries a higher token than the fence of its account, and no recorded raise is above it.", "the tokens above the fence, the highest first"),
 		fence("B02", "account_fence_without_leg", High, ReadsPay, "accounts",
 			"The fence of an account is the token of its last leg, or was raised by an operator and the raise recorded.", "the fence's token"),
 		within(fence("B03", "fence_regression", Critical, ReadsPay, "legs",
@@ -58,22 +58,26 @@ func fenceClasses() []Class {
 			"No token was revoked that was not issued yet.", rewound), planNext),
 		fence("B19", "token_of_another_lock", Critical, ReadsBoth, "tokens",
 			"A token that writes for a payer was granted on that payer's lock.", "the token: the holder of another lock"),
+		then(fence(journalClass, "revocation_unmatched", Medium, ReadsLock, "revocations",
+			"The audit and the journal agree on which grants were taken away.", "nobody: one of the two was written past its guards"), "dlockctl audit verify"),
+		fence(postedTwiceClass, "token_posted_twice", Critical, ReadsBoth, "tokens",
+			"A token posts one payout of an account.", ofToken),
 	}
 }
 
 func fenceFamilies() []family {
 	return []family{
 		{name: "live_locks", reads: ReadsBoth, reread: byAccount, weight: 1, check: compareLiveLocks, classes: []string{"B14", "B16"}},
-		{name: "b13_revocation", reads: ReadsLock, reread: never, weight: 1, classes: []string{"B13", "B18"}, aboveLast: []string{"B18"}},
+		{name: "b13_revocation", reads: ReadsLock, reread: never, weight: 1, classes: []string{"B13", "B18", journalClass}, aboveLast: []string{"B18"}},
 		// What the walk reads is append-only or only rises, and lockdb's snapshot is the
 		// younger: a second look would see the same.
 		{
 			name: "tokens", reads: ReadsBoth, reread: never, weight: 25, check: walkTokens,
-			classes:   []string{"B05", "B06", "B07", "B08", "B09", "B12", "B19"},
+			classes:   []string{"B05", "B06", "B07", "B08", "B09", "B12", foreignLockClass, postedTwiceClass},
 			aboveLast: []string{"B06", "B07", "B08", "B09"},
 		},
 		{name: "b10_rail_mark", reads: ReadsPay, reread: byAccount, weight: 10, classes: []string{"B10", "B11"}},
-		{name: "b01_account_fence", reads: ReadsPay, reread: byAccount, weight: 7, classes: []string{"B01", "B02", "B03"}},
+		{name: "b01_account_fence", reads: ReadsPay, reread: byOwn, weight: 7, classes: []string{"B01", "B02", "B03"}},
 		{name: "b04_leg_token", reads: ReadsPay, reread: byPayout, weight: 7, classes: []string{"B04", "B15"}},
 	}
 }

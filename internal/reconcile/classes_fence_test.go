@@ -148,7 +148,7 @@ func graceOf(t *testing.T, class string) time.Duration {
 // What only looks like a break of the families B, and what no plant has.
 //
 // Clauses: K-3.2, K-4.7, K-4.12, K-7.2, K-8.3
-// Mutation: leave out B02's unfenced, the copied grants of walk_lock.sql, FENCED of
+// Mutation: leave out B02's unfenced, the copied grants or the empty journal of walk_lock.sql, FENCED of
 // walk_pay.sql, or isfinite.
 func TestFenceEdges(t *testing.T) {
 	t.Parallel()
@@ -184,9 +184,10 @@ func TestFenceEdges(t *testing.T) {
 			pay: "INSERT INTO rail_submission (submission_id, payout_id, idempotency_key, presented_token, outcome, resolved_at) SELECT gen_random_uuid(), payout_id, idempotency_key, $LAST + 1, 'FENCED', now() FROM payout WHERE payout_id = (" + payout + ")",
 		},
 		"an unknown token":                          {lock: unknown, want: []string{"B06"}},
-		"an unknown token of before the journal":    {lock: unknown + ";" + fmt.Sprintf(moved, "0 hours") + "; UPDATE lock_grant SET ended = NULL, ended_at = NULL"},
+		"an unknown token of before the journal":    {lock: unknown + ";" + fmt.Sprintf(moved, "0 hours") + "; UPDATE lock_grant SET ended = NULL, ended_at = NULL; DELETE FROM lock_revocation"},
+		"a journal as old as the schema":            {lock: unknown + "; UPDATE flyway_schema_history SET installed_on = now() AT TIME ZONE 'UTC'; UPDATE lock_grant SET ended = NULL, ended_at = NULL; DELETE FROM lock_revocation", want: []string{"B06"}},
 		"a journal that begins with what ended":     {lock: unknown + ";" + fmt.Sprintf(moved, "0 hours"), want: []string{"B06"}},
-		"a journal that was begun long ago":         {lock: unknown + ";" + fmt.Sprintf(moved, "10 years") + "; UPDATE lock_grant SET ended = NULL, ended_at = NULL", want: []string{"B06"}},
+		"a journal that was begun long ago":         {lock: unknown + ";" + fmt.Sprintf(moved, "10 years") + "; UPDATE lock_grant SET ended = NULL, ended_at = NULL; DELETE FROM lock_revocation", want: []string{"B06"}},
 		"moments that are none keep nothing unread": {pay: "UPDATE ledger_entry SET created_at = 'infinity' WHERE payout_id = (" + payout + "); UPDATE account SET updated_at = '-infinity'", lock: "UPDATE lock_entry SET expires_at = 'infinity'"},
 		"a fence that nobody drew, on two accounts": {pay: "UPDATE account SET fence = 3 WHERE account_id IN (SELECT account_id FROM account WHERE fence > 0 ORDER BY fence LIMIT 2)", want: []string{"B01", "B01"}},
 	} {

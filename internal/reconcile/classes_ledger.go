@@ -43,11 +43,11 @@ func ledgerClasses() []Class {
 		ledger("A13", "legs_on_failed", Critical, "payouts",
 			"A FAILED or ABANDONED payout has no legs.", ofLegs),
 		ledger("A14", "orphan_leg", High, "legs",
-			"The payout and the account of a leg exist.", ofLeg),
+			"The payout and the account of a leg exist, and so do the payout of a claim and the account of a payout and of an opening balance.", "the token on it"),
 		ledger("A15", "split_fence", Critical, "payouts",
 			"The legs of a payout carry one token.", ofLegs),
 		ledger("A16", "currency_mismatch", Critical, "payouts",
-			"A payout is in the currency of the account that pays it.", holder),
+			"A payout is in the currency of the account that pays it, and of the one that is credited.", holder),
 		ledger("A20", "backdated_leg", High, "legs",
 			"A leg is not older than its payout, nor from the future.", ofLeg),
 	}
@@ -60,7 +60,7 @@ func ledgerFamilies() []family {
 			name: "legs", reads: ReadsPay, reread: byPayout, weight: 7,
 			classes: []string{"A05", "A06", "A07", "A08", "A09", "A10", "A11", "A12", "A13", "A14", "A15", "A20"},
 		},
-		{name: "accounts", reads: ReadsPay, reread: byAccount, weight: 5, classes: []string{"A01", unanchoredClass, "A04", "A10", "A14"}},
-		{name: "currencies", reads: ReadsPay, reread: byPayout, weight: 2, classes: []string{"A16"}},
+		{name: "accounts", reads: ReadsPay, reread: byOwn, weight: 5, classes: []string{"A01", unanchoredClass, "A04", "A10", "A14"}},
+		{name: "currencies", reads: ReadsPay, reread: byPayout, weight: 2, classes: []string{"A14", "A16"}},
 	}
 }

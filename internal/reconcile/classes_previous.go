@@ -6,7 +6,7 @@ func previousClasses() []Class {
 	}
 	return []Class{
 		previous("A03", "opening_changed", High, "accounts",
-			"An account opened with what the earlier run knows.", "nobody: an opening has no token", explainIt),
+			"An account opened with what the earlier run knows.", "nobody: an opening has no token", explainIt+" --since FILE"),
 		previous("C14", "final_state_changed", Critical, "payouts",
 			"A payout that was POSTED, FAILED or ABANDONED stays so.", "the token that claims the payout", "dlockctl payout show {payout}"),
 		previous("D01", "sequence_regressed", Critical, "databases",
@@ -14,7 +14,7 @@ func previousClasses() []Class {
 		previous("D04", "paydb_behind", Critical, "databases",
 			"The highest fence, mark and claim are not below those of the earlier run.", "a restore of paydb", "dlockctl restore plan"),
 		previous("D10", "sealed_leg_changed", Critical, "legs",
-			"A leg of before the seal is as it was.", "the token on the leg", explainIt),
+			"A leg of before the seal is as it was.", "the token on the leg", explainIt+" --since FILE"),
 	}
 }
 

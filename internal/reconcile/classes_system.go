@@ -28,7 +28,7 @@ func systemClasses() []Class {
 			"The clocks of the two databases differ by no more than five seconds.", nobody, doctor),
 		system(historyClass, "schema_unknown", Medium, ReadsBoth, "databases",
 			"The schema history of each database is the one that the rules were written for.", owner, "dlockctl migrate status"),
-		system(coverageClass, "coverage_incomplete", Medium, ReadsBoth, "databases",
+		system(CoverageClass, "coverage_incomplete", Medium, ReadsBoth, "databases",
 			"Everything in scope could be read, to the end, and there was something to read.", nobody, doctor),
 		system(historyMovedClass, "migration_in_flight", Low, ReadsBoth, "databases",
 			"The schema history is the same at the end of a run as at its beginning.", nobody, "dlockctl migrate status"),

@@ -63,6 +63,9 @@ func notComparable(older, newer Report) []string {
 	if older.Pay.SystemIdentifier != newer.Pay.SystemIdentifier || older.Pay.Database != newer.Pay.Database {
 		why = append(why, "they read different databases")
 	}
+	if i := slices.IndexFunc(older.Findings, func(f Finding) bool { return len(f.ID) != len(f.Class)+1+idDigits }); i >= 0 {
+		why = append(why, fmt.Sprintf("the older report is of another version: its findings have other ids, such as %s", older.Findings[i].ID))
+	}
 	why = append(why, narrower("accounts", older.Scope.Accounts, newer.Scope.Accounts)...)
 	why = append(why, narrower("currencies", older.Scope.Currencies, newer.Scope.Currencies)...)
 	checked := map[string]bool{}

@@ -76,8 +76,8 @@ func classOfID(id string) (Class, error) {
 	name, digits, _ := strings.Cut(id, "-")
 	all := Catalogue()
 	i := slices.IndexFunc(all, func(c Class) bool { return c.ID == name })
-	if i < 0 || len(digits) != 10 || strings.Trim(digits, "0123456789abcdef") != "" {
-		return Class{}, &ScopeError{Field: "finding", Value: id, Want: "a finding is named by its id as reconcile prints it, such as A01-0123456789"}
+	if i < 0 || len(digits) != idDigits || strings.Trim(digits, "0123456789abcdef") != "" {
+		return Class{}, &ScopeError{Field: "finding", Value: id, Want: "a finding is named by its id as reconcile prints it, such as A01-0123456789abcdef"}
 	}
 	return all[i], nil
 }
@@ -127,7 +127,11 @@ func (e *Explanation) tell(ctx context.Context, rd reading) error {
 	if err != nil {
 		return err
 	}
-	if e.Timeline, err = s.timeline(ctx, rd, fenced); err != nil {
+	told, err := s.story(ctx, rd.pay)
+	if err != nil {
+		return err
+	}
+	if e.Timeline, err = told.timeline(ctx, rd.lock, fenced); err != nil {
 		return err
 	}
 	e.Unknown = append(e.Unknown, s.gaps(rd)...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 )
 
 var (
@@ -40,26 +41,58 @@ type subject struct {
 	findings          []Finding
 }
 
-// timelines tells what happened on the accounts worst hit.
-func timelines(ctx context.Context, rd reading, findings []Finding) ([]Timeline, error) {
-	subjects, err := worstHit(ctx, rd.pay, findings)
-	if err != nil {
+// timelines tells what happened on the accounts worst hit. What was refused at the rail
+// is read meanwhile, where there is a connection for it: it costs as much as the rest.
+func (r *run) timelines(ctx context.Context, findings []Finding) ([]Timeline, error) {
+	var subjects []subject
+	err := r.pay.with(ctx, func(tx pgx.Tx) (err error) {
+		subjects, err = worstHit(ctx, tx, findings)
+		return err
+	})
+	if err != nil || len(subjects) == 0 {
+		return []Timeline{}, err
+	}
+	stories := make([]story, len(subjects))
+	var fenced []event
+	reading, inGroup := errgroup.WithContext(ctx)
+	reading.Go(func() error {
+		return r.pay.with(inGroup, func(tx pgx.Tx) (err error) {
+			fenced, err = readFenced(inGroup, tx, subjects)
+			return err
+		})
+	})
+	reading.Go(func() error {
+		return r.pay.with(inGroup, func(tx pgx.Tx) (err error) {
+			for i := range subjects {
+				if stories[i], err = subjects[i].story(inGroup, tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err := reading.Wait(); err != nil {
 		return nil, err
 	}
-	all := []Timeline{}
-	if len(subjects) == 0 {
-		return all, nil
+	if r.lock == nil {
+		return inBoth(ctx, nil, stories, fenced)
 	}
-	fenced, err := readFenced(ctx, rd.pay, subjects)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range subjects {
-		t, err := s.timeline(ctx, rd, fenced)
-		if err != nil {
+	var all []Timeline
+	err = r.lock.with(ctx, func(tx pgx.Tx) (err error) {
+		all, err = inBoth(ctx, tx, stories, fenced)
+		return err
+	})
+	return all, err
+}
+
+// inBoth adds to the stories what lockdb says, unless lock is nil.
+func inBoth(ctx context.Context, lock pgx.Tx, stories []story, fenced []event) ([]Timeline, error) {
+	all := make([]Timeline, len(stories))
+	for i, s := range stories {
+		var err error
+		if all[i], err = s.timeline(ctx, lock, fenced); err != nil {
 			return nil, err
 		}
-		all = append(all, t)
 	}
 	return all, nil
 }
@@ -181,27 +214,41 @@ func (s subject) during(events, fenced []event) []event {
 	return out
 }
 
-// timeline reads what happened in both databases, in order of time.
-func (s subject) timeline(ctx context.Context, rd reading, fenced []event) (Timeline, error) {
-	t := Timeline{AccountID: s.account, Currency: s.currency, Findings: []string{}, Events: []Moment{}}
-	tokens := s.tokens()
+// story is a subject, and what happened to it in paydb.
+type story struct {
+	subject
+
+	events  []event
+	leftOut int64
+}
+
+func (s subject) story(ctx context.Context, pay pgx.Tx) (story, error) {
+	told := story{subject: s}
+	var err error
+	told.events, err = readEvents(ctx, pay, explainPayQuery, pgx.NamedArgs{
+		"account": orNil(s.account), "payouts": payoutsOf(s.findings), "tokens": s.tokens(), "before": eventsBefore, "after": eventsAfter,
+	}, &told.leftOut, nil)
+	if err != nil {
+		return told, fmt.Errorf("tell what happened in paydb: %w", err)
+	}
+	return told, nil
+}
+
+// timeline adds what happened in lockdb, unless that is nil, in order of time.
+func (s story) timeline(ctx context.Context, lock pgx.Tx, fenced []event) (Timeline, error) {
+	t := Timeline{AccountID: s.account, Currency: s.currency, Findings: []string{}, Events: []Moment{}, LeftOut: s.leftOut}
 	for _, f := range s.findings {
 		t.Findings = append(t.Findings, f.ID)
 	}
-	events, err := readEvents(ctx, rd.pay, explainPayQuery, pgx.NamedArgs{
-		"account": orNil(s.account), "payouts": payoutsOf(s.findings), "tokens": tokens, "before": eventsBefore, "after": eventsAfter,
-	}, &t.LeftOut, nil)
-	if err != nil {
-		return t, fmt.Errorf("tell what happened in paydb: %w", err)
-	}
-	events = append(events, s.during(events, fenced)...)
-	for _, e := range events {
-		tokens = append(tokens, e.Token)
-	}
-	if rd.lock != nil {
+	events := append(s.events, s.during(s.events, fenced)...)
+	if lock != nil {
+		tokens := s.tokens()
+		for _, e := range events {
+			tokens = append(tokens, e.Token)
+		}
 		tokens = distinct(tokens)
 		of := pgx.NamedArgs{"tokens": tokens[:min(len(tokens), mostTokens)], "key": accountPrefix + s.account}
-		inLock, err := readEvents(ctx, rd.lock, explainLockQuery, of, nil, nil)
+		inLock, err := readEvents(ctx, lock, explainLockQuery, of, nil, nil)
 		if err != nil {
 			return t, fmt.Errorf("tell what happened in lockdb: %w", err)
 		}

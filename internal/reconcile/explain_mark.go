@@ -64,7 +64,7 @@ func shownBy(class string) []MomentKind {
 		return []MomentKind{MomentFenceRaised}
 	case "B13", "B14":
 		return []MomentKind{MomentGranted}
-	case "B18":
+	case "B18", journalClass:
 		return []MomentKind{MomentRevoked, MomentVoided}
 	case "C01", "C07", "C13":
 		return []MomentKind{MomentAnswered, MomentSubmitted}

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -83,21 +84,70 @@ func payerOf(t *testing.T, w world, token int64) (account string) {
 func TestExplainWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := healthy(t, pgtest.Majors()[0])
-	_, err := reconcile.Explain(t.Context(), w.options(t), "A01-0123456789")
+	_, err := reconcile.Explain(t.Context(), w.options(t), "A01-0123456789abcdef")
 	var gone *reconcile.NoFindingError
-	if !errors.As(err, &gone) || gone.ID != "A01-0123456789" || gone.Unchecked != nil {
+	if !errors.As(err, &gone) || gone.ID != "A01-0123456789abcdef" || gone.Unchecked != nil {
 		t.Errorf("a finding that is gone: %v", err)
 	}
 	o := w.options(t)
 	o.Lock = nil
-	if _, err = reconcile.Explain(t.Context(), o, "B05-0123456789"); !errors.As(err, &gone) || len(gone.Unchecked) == 0 {
+	if _, err = reconcile.Explain(t.Context(), o, "B05-0123456789abcdef"); !errors.As(err, &gone) || len(gone.Unchecked) == 0 {
 		t.Errorf("a rule that was not checked: %v", err)
 	}
-	for _, id := range []string{"", "A01", "Z99-0123456789", "A01-012345678", "A01-012345678x"} {
+	for _, id := range []string{"", "A01", "Z99-0123456789abcdef", "A01-0123456789", "A01-0123456789abcde", "A01-0123456789abcdex"} {
 		var scope *reconcile.ScopeError
 		if _, err = reconcile.Explain(t.Context(), w.options(t), id); !errors.As(err, &scope) || scope.Field != "finding" || scope.Value != id {
 			t.Errorf("%q: %v", id, err)
 		}
+	}
+}
+
+// What was found beside the rail's statement or an earlier run is explained beside it,
+// and without it the rule is said to be unchecked.
+//
+// Clauses: K-8.2
+// Mutation: leave Statement or Previous out of families, or a class out of ExplainedWith.
+func TestExplainBesideWhatTheRunComparedWith(t *testing.T) {
+	t.Parallel()
+	w := healthy(t, pgtest.Majors()[0])
+	var text bytes.Buffer
+	if _, err := w.Statement(t.Context(), &text, "S03"); err != nil {
+		t.Fatal(err)
+	}
+	text.WriteString("R-nobody,nobody-knows,5,EUR,PAID,2026-11-29T17:30:00Z\n")
+	statement, err := reconcile.ReadStatement(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := since(t, w.seal(t))
+	exec(t, w.pay, loose+"UPDATE opening_balance SET amount_minor = amount_minor + 1; UPDATE account SET balance_minor = balance_minor + 1")
+	beside := func(o *reconcile.Options) {
+		o.Statement = statement
+		earlier(o)
+	}
+	report := w.run(t, beside)
+	for _, class := range []string{"S01", "S03", "A03"} {
+		i := slices.IndexFunc(report.Findings, func(f reconcile.Finding) bool { return f.Class == class })
+		if i < 0 {
+			t.Fatalf("no %s among %v", class, classes(report.Findings))
+		}
+		found := report.Findings[i]
+		o := w.options(t)
+		var gone *reconcile.NoFindingError
+		if _, err := reconcile.Explain(t.Context(), o, found.ID); !errors.As(err, &gone) || len(gone.Unchecked) == 0 || len(reconcile.ExplainedWith(class)) != 2 {
+			t.Errorf("%s without what it was found beside: %v, %v", class, err, reconcile.ExplainedWith(class))
+		}
+		beside(&o)
+		e, err := reconcile.Explain(t.Context(), o, found.ID)
+		if diff := cmp.Diff(found, e.Finding); err != nil || diff != "" {
+			t.Errorf("%s: %v (-run +explain):\n%s", class, err, diff)
+		}
+		if told := len(e.Timeline.Events) > 0; class != "A03" && told != (class == "S03") { // a clearing account has none
+			t.Errorf("%s: %d events", class, len(e.Timeline.Events))
+		}
+	}
+	if with := reconcile.ExplainedWith("B12"); with != nil {
+		t.Errorf("B12 is explained with %v", with)
 	}
 }
 

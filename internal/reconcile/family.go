@@ -50,6 +50,9 @@ const (
 	byPayout
 	// byReference narrows @references to the subjects of the suspects.
 	byReference
+	// byOwn is byAccount, but first without the legs that other payers' payouts put on
+	// the accounts (@own): those alone are not found by an index.
+	byOwn
 	// never is for what cannot have changed: a family that reads lockdb alone, whose
 	// snapshot is the later one already.
 	never
@@ -69,7 +72,10 @@ type family struct {
 	// aboveLast are those classes that compare with the last token issued. Where that
 	// is not known they are skipped, and said to be.
 	aboveLast []string
-	reread    rereading
+	// ofNoAccount are those classes whose findings belong to no account. They are left
+	// out where only some accounts are looked at, and said to be.
+	ofNoAccount []string
+	reread      rereading
 	// sealed is true for what compares transactions with those of a seal.
 	sealed bool
 	// weight is how long it takes beside others, 1 for 0: progress guesses by it.
@@ -105,8 +111,8 @@ type reading struct {
 	// lastToken is the last token issued, read after both snapshots, if lastKnown.
 	lastToken int64
 	lastKnown bool
-	// again is true when suspects are read a second time.
-	again bool
+	// own leaves out the legs that other payers' payouts put on the accounts.
+	own bool
 }
 
 // clockSkew is how much the clocks of two servers, or of a server before and after a
@@ -117,7 +123,7 @@ const clockSkew = 5 * time.Second
 func (rd reading) args(more pgx.NamedArgs) pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"accounts": rd.accounts, "payouts": rd.payouts, "currency": rd.currencies, "references": rd.references,
-		"skew": clockSkew, "last_token": nil,
+		"skew": clockSkew, "last_token": nil, "own": rd.own,
 	}
 	if rd.lastKnown {
 		args["last_token"] = rd.lastToken

@@ -38,11 +38,14 @@ type Finding struct {
 	Next        string          `json:"next,omitempty"`
 }
 
+// idDigits is how many hexadecimal digits follow the class in a finding's id.
+const idDigits = 16
+
 // findingID is stable over runs: it hashes the class and the keys, and neither
-// amounts nor times.
+// amounts nor times. 64 bits of it keep a million findings apart.
 func findingID(class, account, payout, subject string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{class, account, payout, subject}, "\x00")))
-	return class + "-" + hex.EncodeToString(sum[:5])
+	return class + "-" + hex.EncodeToString(sum[:idDigits/2])
 }
 
 // Confidence says how sure an attribution is.

@@ -81,7 +81,7 @@ func TestEachGuardIsMissed(t *testing.T) {
 					for _, g := range reconcile.WantedGuards(name) {
 						if ways := harms(g); way < len(ways) {
 							harm.WriteString(ways[way] + ";\n")
-							harmed = append(harmed, name+"."+g.Table+"."+g.Name)
+							harmed = append(harmed, name+"."+strings.TrimPrefix(g.Table+"."+g.Name, "."))
 						}
 					}
 					missed := missed(t, name, tx, harm.String())
@@ -129,6 +129,11 @@ func harms(g reconcile.Guard) []string {
 	case "not null":
 		// A primary key's column cannot be without; the catalogue can.
 		return []string{"UPDATE pg_attribute SET attnotnull = false WHERE attrelid = '" + g.Table + "'::regclass AND attname = '" + g.Name + "'"}
+	case "function":
+		return []string{
+			"UPDATE pg_proc SET prosrc = prosrc || ' ' WHERE oid = '" + g.Name + "'::regprocedure",
+			"UPDATE pg_proc SET proconfig = '{work_mem=64kB}' WHERE oid = '" + g.Name + "'::regprocedure",
+		}
 	case "unique index":
 		return []string{"DROP INDEX " + g.Name, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = '" + g.Name + "'::regclass"}
 	default:
@@ -136,7 +141,11 @@ func harms(g reconcile.Guard) []string {
 		if g.Table == "lock_grant_default" && g.Name == "lock_grant_guard" {
 			return []string{"SELECT 1", table + "DISABLE TRIGGER " + g.Name}
 		}
-		return []string{"DROP TRIGGER IF EXISTS " + g.Name + " ON " + g.Table, table + "DISABLE TRIGGER " + g.Name, table + "ENABLE REPLICA TRIGGER " + g.Name}
+		other := "REPLICA"
+		if g.State == "in replica mode only" {
+			other = "ALWAYS"
+		}
+		return []string{"DROP TRIGGER IF EXISTS " + g.Name + " ON " + g.Table, table + "DISABLE TRIGGER " + g.Name, table + "ENABLE " + other + " TRIGGER " + g.Name}
 	}
 }
 

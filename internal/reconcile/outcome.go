@@ -18,7 +18,7 @@ const unanchoredClass = "A02"
 // run incomplete.
 func breaks(class string) bool {
 	switch class {
-	case unanchoredClass, guardsClass, historyClass, coverageClass:
+	case unanchoredClass, guardsClass, historyClass, CoverageClass:
 		return false
 	}
 	return true
@@ -28,7 +28,7 @@ func (r *run) report() Report {
 	r.expectRows()
 	findings, pending := r.book.results()
 	report := Report{
-		RunID: r.id, StartedAt: r.started.UTC(), FinishedAt: time.Now().UTC(), Scope: r.o.Scope,
+		RunID: r.id, StartedAt: micros(r.started), FinishedAt: micros(time.Now()), Scope: r.o.Scope,
 		Pay: r.pay.facts, Findings: findings, Pending: pending,
 		Missing: r.book.missingRows(findings), Notes: r.book.notes,
 		Coverage: r.book.coverageRows(findings, pending), Totals: totals(findings),
@@ -49,6 +49,9 @@ func (r *run) report() Report {
 	report.Outcome = outcome(report)
 	return report
 }
+
+// micros is the time as a database would tell it.
+func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // outcome is CLEAN only when everything was checked. What was not found a second time
 // breaks nothing yet.

@@ -41,15 +41,21 @@ func (e *SealError) Error() string { return "the seal " + e.Problem }
 // Hint says what to do instead.
 func (e *SealError) Hint() string { return e.Want }
 
+// maxSealLine bounds a line of a seal; one is some 32 KiB long.
+const maxSealLine = 1 << 20
+
 // ReadPrevious reads a seal and checks that it is as it was written. With since the
 // run looks at what came after it, and at all that may have changed unseen; without,
 // it compares openings and tokens only. It returns [*SealError].
 func ReadPrevious(r io.Reader, since bool) (*Previous, error) {
 	p := &Previous{since: since, accounts: map[uuid.UUID]opening{}}
-	lines := bufio.NewReaderSize(r, 64<<10)
+	lines := bufio.NewReaderSize(r, maxSealLine)
 	sum := sha256.New()
 	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return nil, edited(number)
+		}
 		if errors.Is(err, io.EOF) {
 			return nil, &SealError{Problem: "is cut off: its last line is missing", Want: "take another one: dlockctl reconcile --seal FILE, or dlockctl reconcile baseline --out FILE"}
 		}

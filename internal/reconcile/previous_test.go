@@ -219,20 +219,22 @@ func TestWhatIsSealed(t *testing.T) {
 
 // A seal that is not as it was written is refused.
 //
-// Mutation: leave the digest out of whole, or a condition out of sound.
+// Mutation: leave the digest out of whole, or a condition out of sound, or read lines of
+// any length.
 func TestAnEditedSealIsRefused(t *testing.T) {
 	t.Parallel()
 	w := healthy(t, 16)
 	seal := w.seal(t)
 	lines := strings.SplitAfter(seal, "\n")
 	for name, c := range map[string]struct{ text, want string }{
-		"edited":     {strings.Replace(seal, `"opening_minor":"`, `"opening_minor":"1`, 1), "its digest differs"},
-		"a line out": {strings.Join(append(slices.Clone(lines[:1]), lines[2:]...), ""), "its digest differs"},
-		"cut off":    {strings.Join(lines[:len(lines)-2], ""), "is cut off"},
-		"no seal":    {"{}\n", "is none"},
-		"empty":      {"", "is cut off"},
-		"newer":      {strings.Replace(seal, `"version":1`, `"version":2`, 1), "has version 2"},
-		"garbage":    {lines[0] + "garbage\n", "line 2 cannot be read"},
+		"edited":      {strings.Replace(seal, `"opening_minor":"`, `"opening_minor":"1`, 1), "its digest differs"},
+		"a line out":  {strings.Join(append(slices.Clone(lines[:1]), lines[2:]...), ""), "its digest differs"},
+		"cut off":     {strings.Join(lines[:len(lines)-2], ""), "is cut off"},
+		"no seal":     {"{}\n", "is none"},
+		"empty":       {"", "is cut off"},
+		"newer":       {strings.Replace(seal, `"version":1`, `"version":2`, 1), "has version 2"},
+		"garbage":     {lines[0] + "garbage\n", "line 2 cannot be read"},
+		"a long line": {lines[0] + strings.Repeat(" ", 50<<20) + "\n", "line 2 cannot be read"},
 		// With a digest that is right again, for it keeps nobody from making one.
 		"buckets":  {resealed(t, seal, `"buckets":[`, `"none":[`), "line 1 cannot be read"},
 		"runs":     {resealed(t, seal, `"runs":0`, `"runs":-1`), "line 1 cannot be read"},
@@ -243,6 +245,19 @@ func TestAnEditedSealIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+}
+
+// Whatever stands in a file, it is a seal or is refused with what to do.
+func FuzzReadPrevious(f *testing.F) {
+	const header = `{"kind":"dlockctl-seal","version":1,"runs":0,"snapshot":"1:2:","buckets":[]}`
+	for _, seed := range []string{"", "{}\n", header + "\n", header + "\n" + `{"finals":"AAAA"}` + "\n", header + "\n" + `{"sha256":"x","accounts":0,"finals":0}` + "\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if _, err := reconcile.ReadPrevious(bytes.NewReader(text), false); err != nil && !refused(err, "") {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
 }
 
 // resealed is a seal that somebody edited, and gave the digest that belongs to it.
@@ -264,18 +279,24 @@ func refused(err error, want string) bool {
 	return ok && strings.Contains(err.Error(), want) && sealErr.Hint() != ""
 }
 
-// Two reports are told apart by the ids of their findings.
+// Two reports are told apart by the ids of their findings, which have to be of one form.
 //
-// Mutation: compare by class.
+// Mutation: compare by class, or leave the length of the ids out of notComparable.
 func TestDiff(t *testing.T) {
 	t.Parallel()
-	f := func(id string) reconcile.Finding { return reconcile.Finding{ID: id} }
-	older := reconcile.Report{RunID: "1", Findings: []reconcile.Finding{f("A01-a"), f("A01-b")}}
-	newer := reconcile.Report{RunID: "2", Findings: []reconcile.Finding{f("A01-b"), f("A01-c")}}
+	f := func(digit string) reconcile.Finding {
+		return reconcile.Finding{Class: "A01", ID: "A01-" + strings.Repeat(digit, 16)}
+	}
+	older := reconcile.Report{RunID: "1", Findings: []reconcile.Finding{f("a"), f("b")}}
+	newer := reconcile.Report{RunID: "2", Findings: []reconcile.Finding{f("b"), f("c")}}
 	got := reconcile.Diff(older, newer)
-	want := reconcile.Difference{OldRun: "1", NewRun: "2", Comparable: true, Why: []string{}, New: []reconcile.Finding{f("A01-c")}, Still: []reconcile.Finding{f("A01-b")}, Gone: []reconcile.Finding{f("A01-a")}}
+	want := reconcile.Difference{OldRun: "1", NewRun: "2", Comparable: true, Why: []string{}, New: []reconcile.Finding{f("c")}, Still: []reconcile.Finding{f("b")}, Gone: []reconcile.Finding{f("a")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	older.Findings[0].ID = "A01-0123456789"
+	if got = reconcile.Diff(older, newer); got.Comparable || !strings.Contains(strings.Join(got.Why, ""), "of another version") {
+		t.Errorf("a report of other ids: %+v", got.Why)
 	}
 }
 

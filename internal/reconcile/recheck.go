@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/dlockctl/dlockctl/internal/flyway"
 )
@@ -27,11 +28,13 @@ func (r *run) confirm(ctx context.Context) {
 		r.book.miss(r.broken(ctx, "second look", err))
 		return
 	}
+	var looks sync.WaitGroup
 	for _, f := range families(r.o) {
-		if len(r.book.found[f.name]) > 0 {
-			r.again(ctx, f)
+		if found := r.book.foundBy(f); len(found) > 0 {
+			looks.Go(func() { r.book.confirm(f, r.again(ctx, f, found)) })
 		}
 	}
+	looks.Wait()
 	r.compareHistory(ctx, r.pay)
 }
 
@@ -49,20 +52,40 @@ func (r *run) lastLook(ctx context.Context) {
 	r.readLast(ctx)
 }
 
-// again keeps those findings of a family that it finds once more.
-func (r *run) again(ctx context.Context, f family) {
-	found := r.book.found[f.name]
+// again returns those findings of a family that it finds once more, and all of them
+// unconfirmed where it cannot be read.
+func (r *run) again(ctx context.Context, f family, found []Finding) []Finding {
 	if f.reread == never {
-		confirmAll(found)
-		return
+		return confirmed(found)
 	}
-	still := map[string]bool{}
 	rd := r.reading()
-	rd.again = true
-	narrow(&rd, f.reread, found)
+	var sure []Finding
+	if f.reread == byOwn && narrow(&rd, f.reread, found) {
+		rd.own = true
+		still, ok := r.look(ctx, f, rd)
+		if !ok {
+			return found
+		}
+		sure, found = sameWords(found, still)
+		rd = r.reading()
+	}
+	if len(found) > 0 {
+		narrow(&rd, f.reread, found)
+		still, ok := r.look(ctx, f, rd)
+		if !ok {
+			return append(confirmed(sure), found...)
+		}
+		found = slices.DeleteFunc(found, func(finding Finding) bool { _, there := still[finding.ID]; return !there })
+	}
+	return confirmed(append(sure, found...))
+}
+
+// look reads a family a second time, and returns what it says of each finding.
+func (r *run) look(ctx context.Context, f family, rd reading) (map[string]string, bool) {
+	still := map[string]string{}
 	err := r.lend(ctx, f, rd, &sink{put: func(row Row) error {
 		if !row.Pending {
-			still[findingID(row.Class, row.AccountID, row.PayoutID, row.Subject)] = true
+			still[findingID(row.Class, row.AccountID, row.PayoutID, row.Subject)] = row.What
 		}
 		return nil
 	}})
@@ -70,43 +93,55 @@ func (r *run) again(ctx context.Context, f family) {
 		missing := r.broken(ctx, f.name, err)
 		missing.reason = "a second time: " + missing.reason
 		r.book.miss(missing)
-		return
 	}
-	found = slices.DeleteFunc(found, func(finding Finding) bool { return !still[finding.ID] })
-	confirmAll(found)
-	r.book.found[f.name] = found
+	return still, err == nil
 }
 
-func confirmAll(found []Finding) {
+// sameWords parts the findings that are found again to the letter from the others. Where
+// a look left legs out that decide, its words have other numbers than the first one's.
+func sameWords(found []Finding, still map[string]string) (same, others []Finding) {
+	for _, finding := range found {
+		if what, there := still[finding.ID]; there && what == finding.What {
+			same = append(same, finding)
+		} else {
+			others = append(others, finding)
+		}
+	}
+	return same, others
+}
+
+func confirmed(found []Finding) []Finding {
 	for i := range found {
 		found[i].Unconfirmed = false
 	}
+	return found
 }
 
-// narrow leaves the accounts, the payouts or the references of the suspects.
-func narrow(rd *reading, by rereading, found []Finding) {
+// narrow leaves the accounts, the payouts or the references of the suspects, where
+// they are known and few enough.
+func narrow(rd *reading, by rereading, found []Finding) bool {
 	if len(found) > mostSuspects {
-		return
+		return false
 	}
 	ids := map[string]bool{}
 	for _, finding := range found {
 		switch by {
-		case byAccount:
+		case byAccount, byOwn:
 			ids[finding.AccountID] = true
 		case byPayout:
 			ids[finding.PayoutID] = true
 		case byReference:
 			ids[finding.Subject] = true
 		case whole, never:
-			return
+			return false
 		}
 	}
 	if ids[""] {
-		return // a row without the id cannot be found by it
+		return false // a row without the id cannot be found by it
 	}
 	suspects := slices.Sorted(maps.Keys(ids))
 	switch by {
-	case byAccount:
+	case byAccount, byOwn:
 		rd.accounts = suspects
 	case byPayout:
 		rd.payouts = suspects
@@ -114,6 +149,7 @@ func narrow(rd *reading, by rereading, found []Finding) {
 		rd.references = suspects
 	case whole, never:
 	}
+	return true
 }
 
 // compareHistory finds a migration that ran during the run (D09).

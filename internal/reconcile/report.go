@@ -47,6 +47,9 @@ type Report struct {
 	Sealed bool `json:"sealed"`
 	// Unanchored counts the accounts without an opening balance (K-4.8).
 	Unanchored int64 `json:"unanchored"`
+	// Digest is the SHA-256 of the report's JSON without it, "" where nobody has asked
+	// for it ([Report.Digested]).
+	Digest string `json:"digest,omitempty"`
 }
 
 // Missing is something that a run did not check.

@@ -123,6 +123,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	r.pay.readHistory(ctx)
 	r.book.note(r.pay.alone)
 	r.book.note(r.pay.behind())
+	r.book.note(r.o.Statement.span())
 	r.book.setCount("databases", 1)
 	if r.o.Lock == nil {
 		r.book.noLock("it was not given")
@@ -163,14 +164,10 @@ func (r *run) explain(ctx context.Context) {
 	why := "the run was cut short before it could be attributed"
 	if ctx.Err() == nil {
 		why = "no token explains it"
-		err := r.withBoth(ctx, func(rd reading) error {
-			if err := attribute(ctx, rd, findings); err != nil {
-				return err
-			}
-			var err error
-			r.lines, err = timelines(ctx, rd, findings)
-			return err
-		})
+		err := r.withBoth(ctx, func(rd reading) error { return attribute(ctx, rd, findings) })
+		if err == nil {
+			r.lines, err = r.timelines(ctx, findings)
+		}
 		if err != nil {
 			missing := r.broken(ctx, "attribution", err)
 			why = missing.reason

@@ -79,6 +79,25 @@ func TestOnlyWhatPersistsIsReported(t *testing.T) {
 	}
 }
 
+// What another payer's payout has put on an account is found again too, though the second
+// look begins with the account's own payouts.
+//
+// Clauses: K-8.3
+// Mutation: return confirmed(sure) in again, whatever was not found in the same words.
+func TestSecondLookAtForeignLegs(t *testing.T) {
+	t.Parallel()
+	for _, major := range pgtest.Majors() {
+		w := healthy(t, major)
+		exec(t, w.pay, loose)
+		exec(t, w.pay, `INSERT INTO ledger_entry (entry_id, payout_id, account_id, direction, amount_minor, fence)
+			VALUES (gen_random_uuid(), gen_random_uuid(), '`+payer+`', 'CREDIT', 7, 1000000000)`)
+		report := w.run(t, rules("A01", "B01"))
+		if got := classes(report.Findings); !slices.Equal(got, []string{"B01", "A01"}) || report.Findings[0].Unconfirmed || report.Findings[1].AmountMinor != "-7" {
+			t.Errorf("PostgreSQL %d: %s %+v", major, report.Outcome, report.Findings)
+		}
+	}
+}
+
 // The balance rule in numbers, in the words of its details; sums that exceed 64 bits
 // are summed, and totals never across currencies.
 //
@@ -181,7 +200,7 @@ func TestCutShort(t *testing.T) {
 			}
 		}, "it was cancelled"},
 		"time limit": {func(context.CancelFunc) func(*reconcile.Options) {
-			return func(o *reconcile.Options) { o.MaxDuration = 4 * time.Second }
+			return func(o *reconcile.Options) { o.MaxDuration = 8 * time.Second }
 		}, "the run's time limit has passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,19 +231,10 @@ func TestCutShort(t *testing.T) {
 func awaitQuiet(t *testing.T, w world) {
 	t.Helper()
 	conn := w.dbs.Pay.Conn(t, "super")
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		var busy int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 't_auditor' AND datname = current_database()").Scan(&busy); err != nil {
-			t.Fatal(err)
-		}
-		if busy == 0 {
-			return
-		}
-		<-time.After(20 * time.Millisecond)
-		if time.Now().After(deadline) {
-			t.Fatalf("%d sessions are left on the server", busy)
-		}
-	}
+	pgtest.Eventually(t, "no session is left on the server", func(ctx context.Context) (quiet bool, err error) {
+		err = conn.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 't_auditor' AND datname = current_database())").Scan(&quiet)
+		return quiet, err
+	})
 }
 
 // Where too few connections may share the snapshot the run makes do, and says so.
@@ -318,7 +328,8 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// Progress goes up to its total, one call at a time, and finding ids stay the same.
+// Progress goes up to its total, one call at a time, finding ids stay the same, and times
+// are as docs/json.md says.
 //
 // Clauses: K-8.4
 // Mutation: leave the lock out of say, or put the amount into findingID.
@@ -345,6 +356,11 @@ func TestProgressAndStableIDs(t *testing.T) {
 	}
 	if first.RunID == second.RunID {
 		t.Error("two runs have one id")
+	}
+	for what, at := range map[string]time.Time{"began": first.StartedAt, "ended": first.FinishedAt, "paydb": first.Pay.At, "lockdb": first.Lock.At} {
+		if at.Nanosecond()%1000 != 0 || at.Location() != time.UTC {
+			t.Errorf("%s at %s, want microseconds of UTC", what, at)
+		}
 	}
 }
 

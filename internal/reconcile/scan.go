@@ -64,6 +64,9 @@ func (r *run) jobs() []job {
 		if !r.lastSeen && len(f.aboveLast) > 0 {
 			r.book.missClasses(cause{subject: "last_token", reason: r.lastReason()}, f.aboveLast...)
 		}
+		if len(r.o.Scope.Accounts) > 0 && len(f.ofNoAccount) > 0 {
+			r.leaveOut("it is about what has no payout, and so belongs to no account: run without --account", f.ofNoAccount...)
+		}
 		jobs = append(jobs, job{name: f.name, weight: max(f.weight, 1), do: func(ctx context.Context) { r.read(ctx, f) }})
 	}
 	r.skipUnasked()
@@ -92,7 +95,7 @@ func (r *run) lastReason() string {
 
 // skipUnasked says of the classes without a family why they have none.
 func (r *run) skipUnasked() {
-	has := map[string]bool{coverageClass: true, historyMovedClass: true}
+	has := map[string]bool{CoverageClass: true, historyMovedClass: true}
 	for _, f := range families(r.o) {
 		for _, id := range f.classes {
 			has[id] = true

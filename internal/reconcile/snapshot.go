@@ -75,9 +75,9 @@ func takeSnapshot(ctx context.Context, database string, config *pgx.ConnConfig, 
 // join lets further connections see what the first one sees. A pooler may refuse
 // them, or lead them to another server: then the run goes on with those it has.
 func (s *snapshot) join(ctx context.Context, workers int, until time.Time) error {
-	var id string
-	if err := s.all[0].tx.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&id); err != nil {
-		return fmt.Errorf("export the snapshot of %s: %w", s.database, err)
+	id, err := s.export(ctx)
+	if err != nil {
+		return err
 	}
 	for len(s.all) < workers {
 		joining, cancel := context.WithTimeout(ctx, joinLimit)
@@ -95,6 +95,14 @@ func (s *snapshot) join(ctx context.Context, workers int, until time.Time) error
 		}
 	}
 	return nil
+}
+
+// export names the snapshot of the first connection, for others to join.
+func (s *snapshot) export(ctx context.Context) (id string, err error) {
+	if err := s.all[0].tx.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&id); err != nil {
+		return "", fmt.Errorf("export the snapshot of %s: %w", s.database, err)
+	}
+	return id, nil
 }
 
 // begin connects and begins a transaction, in the exported snapshot if id names one.
@@ -119,6 +127,14 @@ func (s *session) begin(ctx context.Context, id string, until time.Time) (err er
 		return fmt.Errorf("begin to read: %w", err)
 	}
 	return nil
+}
+
+// again begins a new transaction in the place of the old one.
+func (s *session) again(ctx context.Context, id string, until time.Time) error {
+	if err := s.tx.Rollback(ctx); err != nil {
+		return fmt.Errorf("end a snapshot: %w", err)
+	}
+	return s.begin(ctx, id, until)
 }
 
 // forReading leaves the caller's configuration as it is.
@@ -167,6 +183,7 @@ func readFacts(ctx context.Context, tx pgx.Tx) (Snapshot, error) {
 	if err := tx.QueryRow(ctx, stateQuery).Scan(&s.At, &s.Xmin, &s.LSN, &s.LagMS, &s.Database); err != nil {
 		return Snapshot{}, fmt.Errorf("read the state of the server: %w", err)
 	}
+	s.At = s.At.UTC()
 	return s, nil
 }
 
@@ -235,33 +252,53 @@ func (s *session) apart(ctx context.Context, do func(pgx.Tx) error) error {
 	return err
 }
 
-// renew lets the snapshot show what is true now, on one of its connections: where a
-// pooler has no more of them, the second look needs none. The facts stay those of the
-// first. Nobody may be reading.
+// renew lets the snapshot show what is true now, on those of its connections that can
+// join it: the second look needs no new one, which a pooler may not have. The facts
+// stay those of the first. Nobody may be reading.
 func (s *snapshot) renew(ctx context.Context, until time.Time) error {
-	var kept *session
+	var open []*session
 	for range len(s.all) {
-		one := <-s.sessions
-		if kept == nil && !one.conn.IsClosed() {
-			kept = one
-			continue
+		if one := <-s.sessions; !one.conn.IsClosed() {
+			open = append(open, one)
 		}
-		closeConn(ctx, one.conn)
 	}
-	var err error
-	if kept == nil {
-		kept, err = begin(ctx, s.config, "", until)
-	} else if err = kept.tx.Rollback(ctx); err == nil {
-		err = kept.begin(ctx, "", until)
-	}
-	s.all = nil
-	if kept != nil {
-		s.all = []*session{kept}
-		s.sessions <- kept
+	s.all = open
+	err := s.beginAgain(ctx, until)
+	for _, one := range s.all {
+		s.sessions <- one
 	}
 	if err != nil {
 		return fmt.Errorf("read %s again: %w", s.database, err)
 	}
+	return nil
+}
+
+func (s *snapshot) beginAgain(ctx context.Context, until time.Time) error {
+	if len(s.all) == 0 {
+		one, err := begin(ctx, s.config, "", until)
+		if err == nil {
+			s.all = []*session{one}
+		}
+		return err
+	}
+	if err := s.all[0].again(ctx, "", until); err != nil || len(s.all) == 1 {
+		return err
+	}
+	id, err := s.export(ctx)
+	if err != nil {
+		return err
+	}
+	joined := s.all[:1]
+	for _, one := range s.all[1:] {
+		joining, cancel := context.WithTimeout(ctx, joinLimit)
+		if err := one.again(joining, id, until); err == nil {
+			joined = append(joined, one)
+		} else {
+			closeConn(ctx, one.conn)
+		}
+		cancel()
+	}
+	s.all = joined
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
@@ -15,21 +16,28 @@ import (
 	"github.com/dlockctl/dlockctl/migrations"
 )
 
-// A standby of paydb is read, workers and all, and says how far behind it may be; what
-// needs the last token issued is not checked on a standby of lockdb.
+// A standby of paydb is read, workers and all, and says how far behind it may be, or
+// that it has replayed nothing which would say so; what needs the last token issued is
+// not checked on a standby of lockdb.
 //
 // Clauses: K-6.3, K-8.1, K-8.3
-// Mutation: read the sequence on a standby too, leave the standby out of state.sql, or
+// Mutation: read the sequence on a standby too, leave the standby or its lag out of state.sql, or
 // the timeline that is 0 out of comparable.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	for _, major := range pgtest.Majors() {
-		server := pgtest.Crashable(t, major)
+		began, server := time.Now(), pgtest.Crashable(t, major)
 		lock, pay := server.EmptyDB(t), server.EmptyDB(t)
 		migrate(t, lock, "lockdb")
 		migrate(t, pay, "paydb", "seed/paydb")
 		exec(t, pay.Conn(t, "super"), drift)
-		server.Stop(t)
+		said := "cannot be known"
+		if replays := major == 16; replays {
+			server.Crash(t)
+			said = "paydb was read from a standby, at most "
+		} else {
+			server.Stop(t)
+		}
 		if err := os.WriteFile(filepath.Join(server.Dir, "data", "standby.signal"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -44,8 +52,11 @@ func TestStandby(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !report.Pay.Standby || !report.Lock.Standby || report.Pay.LSN == "" || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "standby") {
+		if !report.Pay.Standby || !report.Lock.Standby || report.Pay.LSN == "" || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], said) {
 			t.Errorf("PostgreSQL %d: %+v, %q", major, report.Pay, report.Notes)
+		}
+		if lag := time.Duration(report.Pay.LagMS) * time.Millisecond; (lag > 0) != (said != "cannot be known") || lag > time.Since(began)+time.Second {
+			t.Errorf("PostgreSQL %d: %s behind, and all that was replayed is %s old", major, lag, time.Since(began))
 		}
 		if report.Outcome != reconcile.Breaks || report.Complete || !missing(report, "the last token issued is known on the primary only") {
 			t.Errorf("PostgreSQL %d: %s, complete %t, %v, %+v", major, report.Outcome, report.Complete, classes(report.Findings), report.Missing)

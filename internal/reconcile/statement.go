@@ -2,38 +2,37 @@ package reconcile
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// maxStatementLines bounds a statement, which is held in memory to be matched both
-// ways: some hundred bytes a line.
-const maxStatementLines = 1_000_000
-
 // Statement is the rail's own list of what it did.
 type Statement struct {
-	lines []paidLine
+	// paid are the lines that say so; count is of all.
+	paid  []paidLine
+	count int
 	// from and until are the first and the last moment on it; zero without times.
 	from, until time.Time
+	// timed and timeless are the first lines of either kind, 0 for none.
+	timed, timeless int
 }
 
-// paidLine is one line of a statement.
+// paidLine is one payment. There may be a million of them.
 type paidLine struct {
-	number         int
 	reference, key string
 	amount         int64
-	currency       string
-	at             time.Time
-	// paid is false for what the rail lists as refused.
-	paid bool
+	// micros is when, in microseconds of Unix, 0 for not known.
+	micros   int64
+	number   int32
+	currency [3]byte
 }
 
 // StatementError says what is wrong with a statement, and where.
@@ -63,11 +62,16 @@ const statementHeader = "its first line names the columns reference, key, amount
 // whole number), currency, and where there are some status and at; others are passed
 // over. It returns [*StatementError] for what it cannot read.
 func ReadStatement(r io.Reader) (*Statement, error) {
+	lines, err := countLines(r)
+	if err != nil {
+		return nil, err
+	}
 	text := bufio.NewReader(r)
 	if mark, err := text.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
 		_, _ = text.Discard(len(byteOrderMark)) // before a quote it would be none
 	}
-	in := csv.NewReader(text)
+	records := &recordReader{from: text}
+	in := csv.NewReader(records)
 	in.ReuseRecord = true
 	in.TrimLeadingSpace = true
 	header, err := in.Read()
@@ -81,8 +85,9 @@ func ReadStatement(r io.Reader) (*Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Statement{}
+	s := &Statement{paid: make([]paidLine, 0, lines)}
 	for {
+		records.next()
 		record, err := in.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -91,35 +96,51 @@ func ReadStatement(r io.Reader) (*Statement, error) {
 			return nil, malformed(err)
 		}
 		number, _ := in.FieldPos(0)
-		line, err := columns.line(record, number)
-		if err != nil {
+		if err := s.add(columns, record, number); err != nil {
 			return nil, err
 		}
-		if len(s.lines) == maxStatementLines {
-			return nil, &StatementError{Problem: fmt.Sprintf("has more than %d lines", maxStatementLines), Want: "split it by day, and give each part on its own"}
-		}
-		s.add(line)
 	}
-	if len(s.lines) == 0 {
+	if s.count == 0 {
 		return nil, &StatementError{Problem: "has no line below its header", Want: "an empty list proves nothing; ask the rail again"}
 	}
 	return s, nil
 }
 
-func (s *Statement) add(line paidLine) {
-	s.lines = append(s.lines, line)
-	if line.at.IsZero() {
-		return
+// add takes a record over. Where some lines have no time, what was paid between the first
+// and the last one that have says nothing of what should be listed.
+func (s *Statement) add(columns columnsOf, record []string, number int) error {
+	line, paid, at, err := columns.line(record, number)
+	if err != nil {
+		return err
 	}
-	if s.from.IsZero() || line.at.Before(s.from) {
-		s.from = line.at
+	s.count++
+	if paid {
+		s.paid = append(s.paid, line)
 	}
-	if line.at.After(s.until) {
-		s.until = line.at
+	switch {
+	case at.IsZero() && paid:
+		s.timeless = cmp.Or(s.timeless, number)
+	case at.IsZero():
+	case s.timed == 0:
+		s.timed, s.from, s.until = number, at, at
+	case at.Before(s.from):
+		s.from = at
+	case at.After(s.until):
+		s.until = at
 	}
+	if s.timed > 0 && s.timeless > 0 {
+		return &StatementError{
+			Line: max(s.timed, s.timeless), Problem: fmt.Sprintf("of lines %d and %d only one has a time in the column at", min(s.timed, s.timeless), max(s.timed, s.timeless)),
+			Want: "give all lines one, or leave the column out: by the times it is known what has to be listed",
+		}
+	}
+	return nil
 }
 
 func malformed(err error) error {
+	if long, ok := errors.AsType[*StatementError](err); ok {
+		return long
+	}
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
 		return &StatementError{Line: parse.Line, Problem: parse.Err.Error(), Want: "write it as CSV: commas between fields, quotes around those that hold one"}
@@ -160,77 +181,63 @@ func (c columnsOf) text(record []string, name string) string {
 	return ""
 }
 
-func (c columnsOf) line(record []string, number int) (paidLine, error) {
-	refuse := func(problem, want string) (paidLine, error) {
-		return paidLine{}, &StatementError{Line: number, Problem: problem, Want: want}
+// line reads a record: what it says, whether it was paid, and when, zero for not known.
+func (c columnsOf) line(record []string, number int) (line paidLine, paid bool, at time.Time, err error) {
+	refuse := func(problem, want string) (paidLine, bool, time.Time, error) {
+		return paidLine{}, false, time.Time{}, &StatementError{Line: number, Problem: problem, Want: want}
 	}
-	line := paidLine{number: number, reference: c.text(record, "reference"), key: c.text(record, "key"), currency: c.text(record, "currency")}
-	for _, text := range []string{line.reference, line.key} {
+	reference, key, currency := c.text(record, "reference"), c.text(record, "key"), c.text(record, "currency")
+	for _, text := range []string{reference, key} {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return refuse(fmt.Sprintf("%q is no text of UTF-8", text), "write the file as UTF-8")
+			return refuse(fmt.Sprintf("%s is no text of UTF-8", cited(text)), "write the file as UTF-8")
 		}
 	}
 	amount := c.text(record, "amount_minor")
-	var err error
+	line.number = int32(number) //nolint:gosec // at most a million lines
 	if line.amount, err = strconv.ParseInt(amount, 10, 64); err != nil || line.amount <= 0 {
-		return refuse(fmt.Sprintf("amount_minor %q is no whole number from 1 to %d", amount, int64(math.MaxInt64)), "give minor units: 1999 for 19.99")
+		return refuse(fmt.Sprintf("amount_minor %s is no whole number from 1 to %d", cited(amount), int64(math.MaxInt64)), "give minor units: 1999 for 19.99")
 	}
-	if !currencyCode.MatchString(line.currency) {
-		return refuse(fmt.Sprintf("currency %q is not three capital letters", line.currency), "give one such as EUR")
+	if !currencyCode.MatchString(currency) {
+		return refuse(fmt.Sprintf("currency %s is not three capital letters", cited(currency)), "give one such as EUR")
 	}
+	copy(line.currency[:], currency)
 	switch status := strings.ToUpper(c.text(record, "status")); status {
 	case "", "PAID", "ACKED":
-		line.paid = true
+		paid = true
 	case "REJECTED":
 	default:
-		return refuse(fmt.Sprintf("status %q is neither PAID nor REJECTED", status), "leave out what is neither yet")
+		return refuse(fmt.Sprintf("status %s is neither PAID nor REJECTED", cited(status)), "leave out what is neither yet")
 	}
-	if line.paid && line.key == "" && line.reference == "" {
+	if paid && key == "" && reference == "" {
 		return refuse("there is neither a key nor a reference", "give one of them, so that it can be matched")
 	}
-	if at := c.text(record, "at"); at != "" {
-		if line.at, err = time.Parse(time.RFC3339, at); err != nil {
-			return refuse(fmt.Sprintf("at %q is no time of RFC 3339", at), "give one such as 2026-11-29T17:30:00Z")
+	if text := c.text(record, "at"); text != "" {
+		if at, err = time.Parse(time.RFC3339, text); err != nil {
+			return refuse(fmt.Sprintf("at %s is no time of RFC 3339", cited(text)), "give one such as 2026-11-29T17:30:00Z")
 		}
+		line.micros = at.UnixMicro()
 	}
-	return line, nil
+	// Of the record's own text nothing is kept: it may have columns that nobody reads.
+	both := strings.Clone(key + reference)
+	line.key, line.reference = both[:len(key)], both[len(key):]
+	return line, paid, at, nil
 }
 
-// repeated are the further lines of one payment: those whose key or reference an
-// earlier line has.
-func (s *Statement) repeated() []repetition {
-	keys, references := map[string]int{}, map[string]int{}
-	var found []repetition
-	for i, l := range s.lines {
-		if !l.paid {
-			continue
-		}
-		first, again := earlier(keys, l.key, i)
-		if !again {
-			first, again = earlier(references, l.reference, i)
-		} else {
-			earlier(references, l.reference, i)
-		}
-		if again {
-			found = append(found, repetition{first: s.lines[first], again: l})
-		}
+// mostCited is how much of a field is told.
+const mostCited = 60
+
+func cited(text string) string {
+	if len(text) > mostCited {
+		return strconv.Quote(text[:mostCited]) + "…"
 	}
-	return found
+	return strconv.Quote(text)
 }
 
-type repetition struct{ first, again paidLine }
-
-func earlier(seen map[string]int, name string, i int) (first int, again bool) {
-	if name == "" {
-		return 0, false
+// span says what was looked for on the statement, "" for everything.
+func (s *Statement) span() string {
+	if s == nil || s.from.IsZero() {
+		return ""
 	}
-	if first, again = seen[name]; !again {
-		seen[name] = i
-	}
-	return first, again
-}
-
-// paidLines are those that the rail says it paid.
-func (s *Statement) paidLines() []paidLine {
-	return slices.DeleteFunc(slices.Clone(s.lines), func(l paidLine) bool { return !l.paid })
+	return fmt.Sprintf("the rail's statement is of %s to %s: what was paid before or after, as paydb has it, was not looked for on it (S02)",
+		s.from.UTC().Format(time.RFC3339), s.until.UTC().Format(time.RFC3339))
 }

@@ -28,36 +28,41 @@ const statementEdge = time.Hour
 
 // known is what paydb has for a line.
 type known struct {
-	line                         int
+	line                         int32
 	payout, account, state       string
 	amount                       int64
 	currency                     string
 	submission, outcome, railRef string
 	token                        *int64
+	// resolved tells that it was resolved as paid (K-5.3).
+	resolved bool
 	// twice tells that another line of the statement has its key or its reference.
 	twice bool
 }
 
 func (s *Statement) match(ctx context.Context, rd reading, found *sink) error {
-	found.checked(int64(len(s.lines)))
-	twice := map[int]bool{}
-	for _, r := range s.repeated() {
-		twice[r.first.number], twice[r.again.number] = true, true
-		if err := s.tellRepeated(ctx, rd, found, r); err != nil {
+	found.checked(int64(s.count))
+	index := s.index()
+	twice := map[int32]bool{}
+	for part := range slices.Chunk(index.repeated(), statementBatch) {
+		for _, r := range part {
+			twice[r.first.number], twice[r.again.number] = true, true
+		}
+		if err := tellRepeated(ctx, rd, found, part); err != nil {
 			return err
 		}
 	}
-	for part := range slices.Chunk(s.paidLines(), statementBatch) {
+	for part := range slices.Chunk(s.paid, statementBatch) {
 		if err := matchLines(ctx, rd, found, part, twice); err != nil {
 			return err
 		}
 	}
-	return s.matchAcked(ctx, rd, found)
+	return s.matchAcked(ctx, rd, found, index)
 }
 
 // matchLines looks from the statement into paydb. Of the lines that stand twice S04
 // tells that the reference is another's.
-func matchLines(ctx context.Context, rd reading, found *sink, part []paidLine, twice map[int]bool) error {
+func matchLines(ctx context.Context, rd reading, found *sink, part []paidLine, twice map[int32]bool) error {
 	have, err := lookUp(ctx, rd, part)
 	if err != nil {
 		return err
@@ -80,21 +85,21 @@ func matchLines(ctx context.Context, rd reading, found *sink, part []paidLine, t
 // compare says what is wrong with a line, if anything is.
 func (l paidLine) compare(k known, is bool) (Row, bool) {
 	row := Row{
-		AccountID: k.account, PayoutID: k.payout, Subject: l.name(), Currency: l.currency, Amount: strconv.FormatInt(l.amount, 10), At: l.time(),
+		AccountID: k.account, PayoutID: k.payout, Subject: l.name(), Currency: l.code(), Amount: strconv.FormatInt(l.amount, 10), At: l.time(),
 		Details: l.details(k),
 	}
 	if k.token != nil {
 		row.Suspects = []int64{*k.token}
 	}
-	paid := fmt.Sprintf("the rail lists %d minor units of %s as paid, %s (line %d)", l.amount, l.currency, l.named(), l.number)
+	paid := fmt.Sprintf("the rail lists %d minor units of %s as paid, %s (line %d)", l.amount, l.code(), l.named(), l.number)
 	switch {
 	case !is:
 		row.Class, row.What = "S01", paid+", and paydb has no such payout"
-	case k.amount != l.amount || k.currency != l.currency:
+	case k.amount != l.amount || k.currency != l.code():
 		row.Class, row.What = "S03", fmt.Sprintf("%s, and payout %s is for %d minor units of %s", paid, k.payout, k.amount, k.currency)
 	case !k.twice && l.key != "" && l.reference != "" && k.railRef != "" && l.reference != k.railRef:
 		row.Class, row.What = "S03", fmt.Sprintf("%s, and the attempt of payout %s has the reference %q", paid, k.payout, k.railRef)
-	case k.outcome != "ACKED":
+	case k.outcome != "ACKED" && (!k.resolved || k.outcome == "REJECTED"):
 		row.Class, row.What = "S05", fmt.Sprintf("%s, and payout %s is %s with %s here", paid, k.payout, k.state, attempted(k.outcome, k.submission))
 	default:
 		return Row{}, false
@@ -131,36 +136,39 @@ func (l paidLine) named() string {
 	}
 }
 
+func (l paidLine) code() string { return string(l.currency[:]) }
+
 func (l paidLine) time() *time.Time {
-	if l.at.IsZero() {
+	if l.micros == 0 {
 		return nil
 	}
-	return &l.at
+	at := time.UnixMicro(l.micros).UTC()
+	return &at
 }
 
 func (l paidLine) details(k known) json.RawMessage {
 	// Strings and numbers cannot fail to encode.
 	text, _ := json.Marshal(map[string]any{
-		"line": l.number, "key": l.key, "reference": l.reference, "amount_minor": l.amount, "currency": l.currency,
+		"line": l.number, "key": l.key, "reference": l.reference, "amount_minor": l.amount, "currency": l.code(),
 		"payout_state": k.state, "attempt_outcome": k.outcome, "attempt_reference": k.railRef,
 	})
 	return text
 }
 
 // lookUp finds the payouts of lines, by the key, or else by the rail's reference.
-func lookUp(ctx context.Context, rd reading, part []paidLine) (map[int]known, error) {
+func lookUp(ctx context.Context, rd reading, part []paidLine) (map[int32]known, error) {
 	lines, keys, references := make([]int32, len(part)), make([]string, len(part)), make([]string, len(part))
 	for i, l := range part {
-		lines[i], keys[i], references[i] = int32(l.number), l.key, l.reference //nolint:gosec // at most a million lines
+		lines[i], keys[i], references[i] = l.number, l.key, l.reference
 	}
 	rows, err := rd.pay.Query(ctx, statementKnownQuery, pgx.NamedArgs{"lines": lines, "keys": keys, "references": references})
 	if err != nil {
 		return nil, err
 	}
-	have := map[int]known{}
+	have := map[int32]known{}
 	var k known
 	_, err = pgx.ForEachRow(rows, []any{
-		&k.line, &k.payout, &k.account, &k.state, &k.amount, &k.currency, &k.submission, &k.outcome, &k.railRef, &k.token,
+		&k.line, &k.payout, &k.account, &k.state, &k.amount, &k.currency, &k.submission, &k.outcome, &k.railRef, &k.token, &k.resolved,
 	}, func() error {
 		have[k.line] = k
 		return nil
@@ -168,25 +176,34 @@ func lookUp(ctx context.Context, rd reading, part []paidLine) (map[int]known, er
 	return have, rowByRow(err)
 }
 
-// tellRepeated reports one payment that stands twice.
-func (s *Statement) tellRepeated(ctx context.Context, rd reading, found *sink, r repetition) error {
-	have, err := lookUp(ctx, rd, []paidLine{r.again})
+// tellRepeated reports payments that stand twice.
+func tellRepeated(ctx context.Context, rd reading, found *sink, part []repetition) error {
+	lines := make([]paidLine, len(part))
+	for i, r := range part {
+		lines[i] = r.again
+	}
+	have, err := lookUp(ctx, rd, lines)
 	if err != nil {
 		return err
 	}
-	k := have[r.again.number]
-	if !rd.within(k.account, r.again.currency) {
-		return nil
+	for _, r := range part {
+		k := have[r.again.number]
+		if !rd.within(k.account, r.again.code()) {
+			continue
+		}
+		row := Row{
+			Class: "S04", AccountID: k.account, PayoutID: k.payout, Subject: r.again.name(), Currency: r.again.code(),
+			Amount: strconv.FormatInt(r.again.amount, 10), At: r.again.time(), Details: r.again.details(k),
+			What: fmt.Sprintf("the rail lists %s twice, on lines %d and %d: it was paid twice, or the list is wrong", r.again.shared(r.first), r.first.number, r.again.number),
+		}
+		if k.token != nil {
+			row.Suspects = []int64{*k.token}
+		}
+		if err := found.add(row); err != nil {
+			return err
+		}
 	}
-	row := Row{
-		Class: "S04", AccountID: k.account, PayoutID: k.payout, Subject: r.again.name(), Currency: r.again.currency,
-		Amount: strconv.FormatInt(r.again.amount, 10), At: r.again.time(), Details: r.again.details(k),
-		What: fmt.Sprintf("the rail lists %s twice, on lines %d and %d: it was paid twice, or the list is wrong", r.again.shared(r.first), r.first.number, r.again.number),
-	}
-	if k.token != nil {
-		row.Suspects = []int64{*k.token}
-	}
-	return found.add(row)
+	return nil
 }
 
 // shared names what two lines have in common.
@@ -199,17 +216,7 @@ func (l paidLine) shared(first paidLine) string {
 
 // matchAcked looks from paydb into the statement: what was acknowledged while it ran
 // stands on it.
-func (s *Statement) matchAcked(ctx context.Context, rd reading, found *sink) error {
-	keys, references := map[string]bool{}, map[string]bool{}
-	for _, l := range s.lines {
-		switch {
-		case !l.paid:
-		case l.key != "": // matched by it: its reference lists no other payout
-			keys[l.key] = true
-		default:
-			references[l.reference] = true
-		}
-	}
+func (s *Statement) matchAcked(ctx context.Context, rd reading, found *sink, index statementIndex) error {
 	rows, err := rd.pay.Query(ctx, statementAckedQuery, rd.args(pgx.NamedArgs{"from": orNull(s.from), "until": orNull(s.until)}))
 	if err != nil {
 		return err
@@ -218,14 +225,16 @@ func (s *Statement) matchAcked(ctx context.Context, rd reading, found *sink) err
 	var key, reference string
 	var token int64
 	var submitted time.Time
-	_, err = pgx.ForEachRow(rows, []any{&r.AccountID, &r.PayoutID, &r.Subject, &r.Currency, &r.Amount, &key, &reference, &token, &submitted}, func() error {
-		if keys[key] || references[reference] {
+	var acked bool
+	_, err = pgx.ForEachRow(rows, []any{&r.AccountID, &r.PayoutID, &r.Subject, &r.Currency, &r.Amount, &key, &reference, &token, &submitted, &acked}, func() error {
+		if index.lists(key, reference) {
 			return nil
 		}
 		row := r
 		row.Class, row.At, row.Suspects = "S02", &submitted, []int64{token}
 		row.Pending = s.near(submitted)
-		row.What = fmt.Sprintf("payout %s was acknowledged here (key %q, reference %q), and the rail's statement does not list it", row.PayoutID, key, reference)
+		how := map[bool]string{true: "acknowledged", false: "resolved as paid"}[acked]
+		row.What = fmt.Sprintf("payout %s was %s here (key %q, reference %q), and the rail's statement does not list it", row.PayoutID, how, key, reference)
 		return found.add(row)
 	})
 	return rowByRow(err)

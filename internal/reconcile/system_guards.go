@@ -25,13 +25,18 @@ var (
 	lockGuards string
 )
 
-// guard is a constraint, a unique index, a NOT NULL or a trigger.
+// guard is a constraint, a unique index, a NOT NULL, a trigger, or a function, which is on
+// no table.
 type guard struct{ kind, table, name, state, definition string }
 
-func (g guard) key() string { return g.table + "." + g.name }
+func (g guard) key() string { return strings.TrimPrefix(g.table+"."+g.name, ".") }
 
-func (g guard) line() string {
-	return strings.Join([]string{g.kind, g.table, g.name, g.state, g.definition}, "\t")
+// told names the guard.
+func (g guard) told() string {
+	if g.table == "" {
+		return g.kind + " " + g.name
+	}
+	return fmt.Sprintf("%s %s on %s", g.kind, g.name, g.table)
 }
 
 // guardsOf looks for every guard that the migrations of the database make (D05).
@@ -52,7 +57,7 @@ func guardsOf(database string) func(context.Context, reading, *sink) error {
 		}
 		for _, g := range wanted {
 			if wrong := g.judge(standing); wrong != "" {
-				row := Row{Class: guardsClass, Subject: database + "." + g.key(), What: fmt.Sprintf("%s %s on %s %s (%s)", g.kind, g.name, g.table, wrong, database)}
+				row := Row{Class: guardsClass, Subject: database + "." + g.key(), What: fmt.Sprintf("%s %s (%s)", g.told(), wrong, database)}
 				if err := found.add(row); err != nil {
 					return err
 				}

@@ -28,6 +28,8 @@ type tokenUse struct {
 	kinds   useKind
 	// twoNames tells that it claimed under more than one name.
 	twoNames bool
+	// debits counts the DEBIT legs that carry it.
+	debits int64
 	// last is when it wrote for the last time, by paydb's clock.
 	last time.Time
 }

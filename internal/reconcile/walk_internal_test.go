@@ -131,8 +131,8 @@ const (
 	lockB = "account:00000000-0000-0000-0000-00000000000b"
 )
 
-// Clauses: K-1.3, K-1.6, K-3.2, K-4.10, K-8.3
-// Mutation: in judge leave out one of: the floor's exemption, drawn, copied, the skew,
+// Clauses: K-1.3, K-1.6, K-3.2, K-4.2, K-4.10, K-8.3
+// Mutation: in judge leave out one of: debits, the floor's exemption, drawn, copied, the skew,
 // the prefix of the key, twoPayers, or the grants that a lock or a revocation knows.
 func TestJudge(t *testing.T) {
 	t.Parallel()
@@ -200,6 +200,10 @@ func TestJudge(t *testing.T) {
 		},
 		"wrote after it was revoked": {
 			[]tokenUse{{token: 50, account: payerA, known: true, kinds: useLeg, last: noon.Add(5*time.Second + 1)}}, []tokenFact{first, grant(lockA), revoked}, []string{"B12 A"},
+		},
+		"posted once": {[]tokenUse{{token: 50, account: payerA, known: true, kinds: useLeg, debits: 1}}, []tokenFact{first, grant(lockA)}, nil},
+		"posted twice": {
+			[]tokenUse{{token: 50, account: payerA, known: true, kinds: useLeg, debits: 2}}, []tokenFact{first, grant(lockA)}, []string{"B21 A"},
 		},
 		"raised after it was revoked": {
 			[]tokenUse{{token: 50, account: payerA, known: true, kinds: useFence | useMark, last: noon.Add(time.Hour)}}, []tokenFact{first, grant(lockA), revoked}, nil,

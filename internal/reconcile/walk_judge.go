@@ -80,6 +80,9 @@ func (j *judge) visit(token int64, uses []tokenUse, facts []tokenFact) error {
 		if s.wasRevoked && use.last.After(s.revoked.at.Add(j.skew)) {
 			j.add("B12", s)
 		}
+		if use.debits > 1 {
+			j.add(postedTwiceClass, s)
+		}
 		// An F is nobody's grant (K-1.6); of a token of two payers B05 tells more.
 		key := s.lockKey()
 		if !twoPayers && (key != "" && !use.account.ownsKey(key) || key == "" && s.drawn) {

@@ -37,7 +37,10 @@ func (j *judge) row(s suspicion, t told) (Row, error) {
 		r.At = t.last
 		r.What = fmt.Sprintf("token %d, which %q held on lock %q, was revoked by %q at %s, and wrote until %s: %s",
 			s.token, s.revoked.owner, s.revoked.key, s.revoked.operator, instant(&s.revoked.at), instant(t.last), t.text(s.account))
-	case "B19":
+	case postedTwiceClass:
+		r.What = fmt.Sprintf("token %d%s posted %d payouts of account %s, among %s: one grant posts one, and the fence let the same token through again",
+			s.token, s.grantText(), t.posted, s.account, strings.Join(t.some, ", "))
+	case foreignLockClass:
 		r.What = fmt.Sprintf("%s, but %s", s.wroteText(t), s.foreignText())
 	}
 	var err error

@@ -39,21 +39,22 @@ func writesItself(source string) bool {
 	return source == sourceSequence || source == sourceMark || source == "fence_floor.account" || source == "fence_floor.rail"
 }
 
-// outside reads every source but lockdb's.
-func (s Stores) outside(ctx context.Context, opts Options) ([]lockstore.Evidence, error) {
+// outside reads every source but lockdb's, and shown, the token that the outside mark
+// saw shown to somebody, 0 for none. lockdb's are read after it, for tokens only grow.
+func (s Stores) outside(ctx context.Context, opts Options) (found []lockstore.Evidence, shown lockstore.Token, err error) {
 	pay, err := s.payEvidence(ctx, opts.limit())
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	given := lockstore.Evidence{Source: sourceOperator, Status: lockstore.EvidenceNone}
 	if opts.Observed != 0 {
 		given = lockstore.Evidence{Source: sourceOperator, Status: lockstore.EvidenceRead, Value: opts.Observed, Row: "as the operator says"}
 	}
-	marked, err := s.markEvidence(ctx, opts.limit())
+	marked, shown, err := s.markEvidence(ctx, opts.limit())
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return append(pay, given, s.oldEvidence(opts.limit()), marked), nil
+	return append(pay, given, s.oldEvidence(opts.limit()), marked), shown, nil
 }
 
 func (s Stores) payEvidence(ctx context.Context, limit lockstore.Token) ([]lockstore.Evidence, error) {
@@ -117,27 +118,28 @@ func (s Stores) oldEvidence(limit lockstore.Token) lockstore.Evidence {
 }
 
 // markEvidence reads the mark. One that lockdb says is kept, and nobody says
-// where, is missing; a deployment that never kept one has none.
-func (s Stores) markEvidence(ctx context.Context, limit lockstore.Token) (lockstore.Evidence, error) {
+// where, is missing; a deployment that never kept one has none. Its ceiling is ahead of
+// every grant anyhow; shown is not.
+func (s Stores) markEvidence(ctx context.Context, limit lockstore.Token) (e lockstore.Evidence, shown lockstore.Token, err error) {
 	deployment, err := s.Lock.Deployment(ctx)
 	if err != nil {
-		return lockstore.Evidence{}, err
+		return lockstore.Evidence{}, 0, err
 	}
 	if s.Mark == nil && !deployment.Kept {
-		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceNone}, nil
+		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceNone}, 0, nil
 	}
 	if s.Mark == nil {
-		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceUnavailable, Reason: "lockdb says that one is kept, and its folder is not configured"}, nil
+		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceUnavailable, Reason: "lockdb says that one is kept, and its folder is not configured"}, 0, nil
 	}
 	state, err := s.Mark.Read()
 	switch {
 	case errors.Is(err, mark.ErrMissing) && !deployment.Kept:
-		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceEmpty, Row: s.Mark.Path(), Note: "none was made yet"}, nil
+		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceEmpty, Row: s.Mark.Path(), Note: "none was made yet"}, 0, nil
 	case err != nil:
-		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceUnavailable, Reason: err.Error()}, nil //nolint:nilerr // a mark that cannot be read is a source that is missing, and says why
+		return lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceUnavailable, Reason: err.Error()}, 0, nil //nolint:nilerr // a mark that cannot be read is a source that is missing, and says why
 	}
-	e := lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceRead, Value: min(state.Ceiling, limit), Row: state.Path, At: lockstore.Time{Time: state.WrittenAt}}
-	return above(e, state.Ceiling, limit), nil
+	e = lockstore.Evidence{Source: sourceMark, Status: lockstore.EvidenceRead, Value: min(state.Ceiling, limit), Row: state.Path, At: lockstore.Time{Time: state.WrittenAt}}
+	return above(e, state.Ceiling, limit), state.Issued, nil
 }
 
 func above(e lockstore.Evidence, highest, limit lockstore.Token) lockstore.Evidence {
@@ -163,6 +165,9 @@ type assessment struct {
 // assess marks what is no evidence and takes the maximum of the rest.
 func assess(evidence []lockstore.Evidence, targets []lockstore.Token, opts Options) assessment {
 	a := assessment{evidence: slices.Clone(evidence), missing: []string{}, accepted: []string{}}
+	if opts.Again {
+		targets = nil // whatever was granted above them is forgotten with it
+	}
 	if len(targets) > 0 {
 		a.reached = slices.Max(targets)
 	}

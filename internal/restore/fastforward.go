@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -47,8 +48,8 @@ type Result struct {
 // FastForward moves the token source of a lock database that was set back to where
 // no token can be issued twice, in the steps of the package comment. What it
 // refuses is an Outcome; an error is what no operator's decision helps with:
-// *StalePlanError, *owner.RightsError, those of the stores, and *CutOffError
-// around them once the gate was closed.
+// *StalePlanError, *owner.RightsError, those of the stores, *CutOffError around them
+// once the gate was closed, and *TakenOverError.
 func FastForward(ctx context.Context, stores Stores, opts Options) (Result, error) {
 	opts, err := opts.valid(true)
 	if err != nil {
@@ -65,7 +66,7 @@ func FastForward(ctx context.Context, stores Stores, opts Options) (Result, erro
 	for _, s := range r.steps() {
 		r.begin(s.name)
 		if err := s.do(ctx); err != nil {
-			return r.end(s.name, err)
+			return r.end(ctx, s.name, err)
 		}
 	}
 	return r.result, nil
@@ -136,27 +137,75 @@ func (r *run) prepare(ctx context.Context) (done bool, err error) {
 	if len(plan.Rights) > 0 {
 		return true, &owner.RightsError{Doing: "fast-forward", Missing: plan.Rights}
 	}
-	return false, nil
+	if r.stores.Mark == nil {
+		return false, nil
+	}
+	problem := r.stores.Mark.Writable()
+	if problem != nil {
+		r.result.Outcome, r.result.Step = RefusedConfig, StepEvidence
+		r.result.Why, r.result.Fixes = []string{problem.Error()}, []string{"make the folder writable, or name another: --mark-dir"}
+	}
+	return problem != nil, nil
 }
 
-// end turns what a step ended in into the answer. The gate is closed.
-func (r *run) end(s Step, err error) (Result, error) {
-	r.result.GateOpen, r.result.Step = false, s
-	if blocked, ok := errors.AsType[*owner.BlockedError](err); ok {
+// lookWithin bounds the look at the gate of a run that is over.
+const lookWithin = 3 * time.Second
+
+// gateNow is the gate as it is left, nil when it cannot be read. The run's own
+// connections may have ended with its context.
+func (r *run) gateNow(ctx context.Context) *lockstore.Gate {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
+	defer cancel()
+	fresh, err := r.stores.Lock.Fresh(ctx)
+	if err != nil {
+		return nil
+	}
+	defer fresh.Close(ctx)
+	gate, err := fresh.Gate(ctx)
+	if err != nil {
+		return nil
+	}
+	return &gate
+}
+
+// end turns what a step ended in into the answer. The gate is closed by this run,
+// unless it never came to that or another one has taken over: so it is read again, and
+// what it says is told.
+func (r *run) end(ctx context.Context, s Step, err error) (Result, error) {
+	gate := r.gateNow(ctx)
+	r.result.GateOpen, r.result.Step = gate != nil && gate.Open(), s
+	_, unknown := errors.AsType[*owner.UnknownOutcomeError](err)
+	blocked, isBlocked := errors.AsType[*owner.BlockedError](err)
+	other := gate != nil && !unknown && (gate.Run == nil || gate.Run.ID != r.id)
+	switch {
+	case other && s != StepCloseGate:
+		return r.result, &TakenOverError{Step: s, Gate: *gate}
+	case isBlocked:
 		r.result.Outcome, r.result.Why, r.result.Blockers = LockTimeout, []string{blocked.Error()}, blocked.Blockers
-		r.result.Fixes = []string{"end these transactions, or let it: --terminate; until then lockdb grants nothing"}
-		for _, p := range blocked.Blockers {
-			if p.Prepared != "" {
-				r.result.Fixes = []string{fmt.Sprintf("decide the prepared transaction: ROLLBACK PREPARED '%s'; until then lockdb grants nothing", p.Prepared)}
-			}
-		}
+		r.result.Fixes = r.unblock(blocked.Blockers)
 		return r.result, nil
+	case other:
+		return r.result, err // nothing was changed
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		r.result.Outcome, r.result.Why, r.result.Fixes = refused.Outcome, refused.Why, refused.Fixes
 		return r.result, nil
 	}
-	return r.result, &CutOffError{Step: s, Err: err}
+	return r.result, &CutOffError{Step: s, Gate: gate, Err: err}
+}
+
+// unblock says how those end that are in the way, and what holds until then.
+func (r *run) unblock(blockers []owner.Process) []string {
+	until := "; until then lockdb grants nothing"
+	if r.result.GateOpen {
+		until = ""
+	}
+	for _, p := range blockers {
+		if p.Prepared != "" {
+			return []string{fmt.Sprintf("decide the prepared transaction: ROLLBACK PREPARED '%s'", p.Prepared) + until}
+		}
+	}
+	return []string{"end these transactions, or let it: --terminate" + until}
 }
 
 func (r *run) change(done lockstore.Token) lockstore.GateChange {
@@ -175,11 +224,11 @@ func (r *run) barrier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.outside, err = r.stores.outside(ctx, r.opts); err != nil {
+	if r.outside, _, err = r.stores.outside(ctx, r.opts); err != nil {
 		return err
 	}
 	source, err := r.stores.Lock.Source(ctx)
-	r.still = source.Last
+	r.still = source.Newest()
 	return err
 }
 
@@ -198,10 +247,16 @@ func (r *run) advance(ctx context.Context) error {
 // decide is asked while nothing can be drawn: the last look, and the only one that
 // counts.
 func (r *run) decide(view lockstore.AdvanceView) (lockstore.Decision, error) {
-	if view.Source.Last > r.still {
+	if view.Gate.Run == nil || view.Gate.Run.ID != r.id {
+		return lockstore.Decision{}, &lockstore.GateMovedError{Gate: view.Gate}
+	}
+	// Another fast-forward, from which this one has taken over, may have moved it; that
+	// drew nothing.
+	drawn := view.Source.Newest()
+	if drawn > r.still && !slices.Contains(view.FastForwards.Targets, drawn) {
 		return lockstore.Decision{}, &refusal{
 			Outcome: RefusedTraffic,
-			Why:     []string{fmt.Sprintf("somebody draws tokens past the closed gate: the last one was %s, and is %s", r.still, view.Source.Last)},
+			Why:     []string{fmt.Sprintf("somebody draws tokens past the closed gate: the last one was %s, and is %s", r.still, drawn)},
 			Fixes:   []string{"find who calls nextval on fencing_token_seq: dlockctl restore plan lists who is connected; until then lockdb grants nothing"},
 		}
 	}
@@ -234,10 +289,10 @@ func (r *run) raise(ctx context.Context, point floor.Point) error {
 	return err
 }
 
-// raiseMark raises the ceiling to the target, and makes the file anew when there
-// never was one, or when the operator went on without it.
+// raiseMark raises the mark to the target, and makes the file anew when there never
+// was one, or when the operator went on without it.
 func (r *run) raiseMark(ctx context.Context) error {
-	state, err := r.stores.Mark.Raise(ctx, r.result.To)
+	state, err := r.stores.Mark.Reach(ctx, r.result.To)
 	if err != nil && (errors.Is(err, mark.ErrMissing) || accepts(r.opts.AcceptMissing, sourceMark)) {
 		state, err = r.stores.Mark.Replace(ctx, r.result.To)
 	}
@@ -262,7 +317,9 @@ func (r *run) verify(ctx context.Context) error {
 	defer fresh.Close(ctx)
 	stores := r.stores
 	stores.Lock = fresh
-	found, err := verify(ctx, stores, r.opts, r.id)
+	opts := r.opts
+	opts.Again = false // what is recorded now is of this life
+	found, err := verify(ctx, stores, opts, r.id)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,11 @@
 package restore_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,27 +117,35 @@ func statementsBefore(t *testing.T, name string) int {
 	return 0
 }
 
-// Two fast-forwards at once: one opens the gate, the other is told that it was
-// moved, and what stands is safe.
+// Two fast-forwards at once: one opens the gate, the other is told who has taken over
+// and whether lockdb grants, as it is then, whatever step it was at; and what stands is
+// safe.
 //
 // Clauses: K-7.4
-// Mutation: drop "WHERE run_id" from rewind_open_after_run.sql.
+// Mutation: drop "WHERE run_id" from rewind_open_after_run.sql; return what end made of the
+// step without reading the gate again.
 func TestTwoFastForwardsAtOnce(t *testing.T) {
 	t.Parallel()
 	onMajors(t, func(t *testing.T, w *world) {
 		first := w.stores(t, how{})
-		opts := options()
-		opts.Progress = func(step restore.Step) {
-			if step == restore.StepVerify {
-				// Another one closes the gate anew, and is cut off.
-				if _, err := first.Lock.CloseGate(t.Context(), lockstore.GateChange{Operator: "mallory", Reason: "me too", Run: "20000000-0000-4000-8000-000000000002"}); err != nil {
-					t.Error(err)
+		at := func(step restore.Step, do func()) (restore.Result, error) {
+			opts, once := options(), sync.Once{}
+			opts.Progress = func(s restore.Step) {
+				if s == step {
+					once.Do(do)
 				}
 			}
+			return restore.FastForward(t.Context(), first, opts)
 		}
-		result, err := restore.FastForward(t.Context(), first, opts)
-		if err != nil || result.Outcome != restore.VerifyFailed || result.Verification.Findings[0].ID != "gate_moved" {
-			t.Fatalf("closed anew: %s %q, %v", result.Outcome, result.Why, err)
+		result, err := at(restore.StepVerify, func() {
+			// Another one closes the gate anew, and is cut off.
+			if _, err := first.Lock.CloseGate(t.Context(), lockstore.GateChange{Operator: "mallory", Reason: "me too", Run: "20000000-0000-4000-8000-000000000002"}); err != nil {
+				t.Error(err)
+			}
+		})
+		taken, ok := errors.AsType[*restore.TakenOverError](err)
+		if !ok || result.GateOpen || taken.Gate.Open() || !strings.Contains(err.Error(), "mallory") || !strings.Contains(err.Error(), "grants nothing") {
+			t.Fatalf("closed anew: %s %q, open %v, %v", result.Outcome, result.Why, result.GateOpen, err)
 		}
 		if _, err := first.Lock.OpenGate(t.Context(), lockstore.GateChange{Operator: "erin", Reason: "r", Run: "30000000-0000-4000-8000-000000000003"}); !isMoved(err) {
 			t.Errorf("opened by another run: %v", err)
@@ -145,10 +156,67 @@ func TestTwoFastForwardsAtOnce(t *testing.T) {
 		if result := forward(t, first, options()); result.Outcome != restore.Advanced || result.Moved || !result.GateOpen {
 			t.Errorf("the rerun: %+v", result)
 		}
+
+		for _, step := range []restore.Step{restore.StepBarrier, restore.StepAdvance, restore.StepFloorAccount, restore.StepVerify, restore.StepOpenGate} {
+			w.observed(t, one[int64](t, w.lock, `SELECT last_value + 9 FROM fencing_token_seq`)) // there is something to do
+			result, err := at(step, func() { forward(t, w.stores(t, how{}), options()) })
+			if taken, ok := errors.AsType[*restore.TakenOverError](err); !ok || !result.GateOpen || !taken.Gate.Open() || strings.Contains(err.Error(), "grants nothing") {
+				t.Errorf("completed by another one at %s: open %v, %v", step, result.GateOpen, err)
+			}
+			if err := tryGrant(t, w.grantor(t)); err != nil {
+				t.Errorf("completed by another one at %s: a grant was answered %v", step, err)
+			}
+			if v, err := restore.Verify(t.Context(), w.stores(t, how{}), options()); err != nil || slices.ContainsFunc(v.Findings, func(f restore.Finding) bool { return f.ID != "mark_low" }) {
+				t.Errorf("completed by another one at %s: %+v, %v", step, v.Findings, err)
+			}
+		}
 	})
 }
 
 func isMoved(err error) bool {
 	_, ok := errors.AsType[*lockstore.GateMovedError](err)
 	return ok
+}
+
+// Broken off, a fast-forward says whether lockdb grants, as it is then: while the gate is
+// being closed nothing was changed; from the next step on nothing is granted.
+//
+// Mutation: return a CutOffError for other in end; leave GateOpen out of unblock, or the step
+// out of (*CutOffError).grants.
+func TestCutOffSaysWhetherLocksAreGranted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 16)
+	for step, open := range map[restore.Step]bool{restore.StepCloseGate: true, restore.StepBarrier: false, restore.StepOpenGate: false} {
+		w.observed(t, one[int64](t, w.lock, `SELECT last_value + 9 FROM fencing_token_seq`)) // there is something to do
+		ctx, cancel := context.WithCancel(t.Context())
+		opts := options()
+		opts.Progress = func(s restore.Step) {
+			if s == step {
+				cancel()
+			}
+		}
+		_, err := restore.FastForward(ctx, w.stores(t, how{}), opts)
+		cancel()
+		if _, cut := errors.AsType[*restore.CutOffError](err); cut == open || err == nil || strings.Contains(err.Error(), "grants nothing") == open {
+			t.Errorf("%s: %v", step, err)
+		}
+		after := w.stores(t, how{}) // the connection went with the context
+		if gate, err := after.Lock.Gate(t.Context()); err != nil || gate.Open() != open {
+			t.Errorf("%s: open %v, %v", step, gate.Open(), err)
+		}
+		forward(t, after, options())
+	}
+	_, pid := openTransaction(t, w.dbs.Lock.Conn(t, "super"), `SELECT FROM lock_gate FOR UPDATE`)
+	w.observed(t, one[int64](t, w.lock, `SELECT last_value + 9 FROM fencing_token_seq`))
+	result := forward(t, w.stores(t, how{timeout: time.Second}), options())
+	if result.Outcome != restore.LockTimeout || result.Step != restore.StepCloseGate || !result.GateOpen || result.Blockers[0].PID != pid || strings.Contains(result.Fixes[0], "grants nothing") {
+		t.Errorf("somebody holds the gate's row: %+v", result)
+	}
+	for step, says := range map[restore.Step]string{
+		restore.StepCloseGate: "may still be granting", restore.StepAdvance: "grants nothing until it is run again", restore.StepOpenGate: "may be granting already",
+	} {
+		if err := (&restore.CutOffError{Step: step, Err: errors.New("cut")}).Error(); !strings.Contains(err, says) {
+			t.Errorf("%s, with a gate that cannot be read: %s", step, err)
+		}
+	}
 }

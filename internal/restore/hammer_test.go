@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/restore"
 )
 
@@ -66,6 +67,7 @@ func (h *hammer) client(ctx context.Context, n int) error {
 	random := rand.New(rand.NewPCG(7, uint64(n)))
 	owner := fmt.Sprint("client-", n)
 	conn := h.db()
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	for !h.over.Load() {
 		session, err := h.store.CreateSession(ctx, owner, time.Minute)
 		if err != nil {
@@ -82,7 +84,15 @@ func (h *hammer) client(ctx context.Context, n int) error {
 			case 1:
 				err = h.batch(ctx, ask)
 			case 2:
-				err = h.exchange(ctx, conn, string(session.ID), owner, key(), key())
+				// Two keys, in their order, as everybody who takes two (K-2.4). Leases of 100 ms
+				// lapse meanwhile, and then two that swap theirs deadlock by themselves; so do
+				// one that gives a lapsed lock up and takes it again, which has the row before
+				// the key, and one that takes it over, which has the key before the row.
+				from, to := key(), key()
+				for to == from {
+					to = key()
+				}
+				err = h.exchange(ctx, conn, string(session.ID), owner, min(from, to), max(from, to))
 			default:
 				err = h.revoke(ctx, ask())
 			}
@@ -280,12 +290,20 @@ func (w *world) hammer(t *testing.T, forward func(restore.Stores) error, enough 
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	h.store.Close()
+	operator.Close()
+	s.Lock.Close(context.WithoutCancel(t.Context()))
 	return h
 }
 
-// found is how many deadlocks the server has counted in this test's database, by
-// those of its processes that have ended.
+// found is how many deadlocks the server has counted in this test's database, once
+// the hammer's processes are gone: each tells what it counted when it ends. The store
+// tries again what a deadlock ended, and says nothing of it.
 func found(t *testing.T, w *world) int64 {
 	t.Helper()
+	pgtest.Eventually(t, "the clients' server processes end", func(ctx context.Context) (ended bool, err error) {
+		err = w.lock.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND usename IN ('t_lockapp', 't_operator'))`).Scan(&ended)
+		return ended, err
+	})
 	return one[int64](t, w.lock, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/etcdtest"
 	"github.com/dlockctl/dlockctl/internal/instance/owner"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/mark"
@@ -22,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pgtest.Main(m)
+	etcdtest.Main(m, pgtest.Main)
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/paystore"
@@ -25,7 +26,7 @@ type PayRepair struct {
 
 // ErrLockdbFirst is returned by RepairPaydb while lockdb itself is not known to be
 // safe: its last token would be no floor.
-var ErrLockdbFirst = errors.New("lockdb comes first: its gate is not open where it is, and its last token is no floor")
+var ErrLockdbFirst = errors.New("lockdb comes first: it may have been set back, and its last token is no floor")
 
 // ErrNoPaydb is returned by RepairPaydb without a paydb.
 var ErrNoPaydb = errors.New("paydb is not configured or cannot be reached")
@@ -43,20 +44,13 @@ func RepairPaydb(ctx context.Context, stores Stores, opts Options) (PayRepair, e
 	if stores.Pay == nil {
 		return PayRepair{}, errors.Join(ErrNoPaydb, stores.PayProblem)
 	}
-	lockGate, err := stores.Lock.Gate(ctx)
+	last, err := stores.lastOfSafe(ctx, opts)
 	if err != nil {
 		return PayRepair{}, err
 	}
-	if !lockGate.Here || lockGate.Run != nil {
-		return PayRepair{}, ErrLockdbFirst
-	}
-	source, err := stores.Lock.Source(ctx)
-	if err != nil {
-		return PayRepair{}, err
-	}
-	repair := PayRepair{To: source.Last, Floors: []floor.Raised{}, Next: []string{}}
+	repair := PayRepair{To: last, Floors: []floor.Raised{}, Next: []string{}}
 	for _, point := range []floor.Point{floor.Account, floor.Rail} {
-		raised, err := stores.Pay.Raise(ctx, point, paystore.Token(source.Last), floor.Change{Operator: opts.Operator, Reason: opts.Reason})
+		raised, err := stores.Pay.Raise(ctx, point, paystore.Token(last), floor.Change{Operator: opts.Operator, Reason: opts.Reason})
 		if err == nil {
 			repair.Floors = append(repair.Floors, raised)
 			err = stores.Pay.Barrier(ctx, point)
@@ -84,4 +78,41 @@ func RepairPaydb(ctx context.Context, stores Stores, opts Options) (PayRepair, e
 	repair.Gate, repair.Opened = opened, true
 	repair.Next = append(repair.Next, "take a fresh backup of paydb now", "look for payments of the rail without a payout: dlockctl reconcile --rail-statement FILE")
 	return repair, nil
+}
+
+// lastOfSafe is the token that lockdb issued last. It returns ErrLockdbFirst unless
+// lockdb is where its gate was opened and nobody knows of a higher token: a plain copy
+// of its files shows by the second sign alone (K-7.6).
+func (s Stores) lastOfSafe(ctx context.Context, opts Options) (lockstore.Token, error) {
+	gate, err := s.Lock.Gate(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !gate.Here || gate.Run != nil {
+		return 0, fmt.Errorf("%w: its gate is not open where it is", ErrLockdbFirst)
+	}
+	opts.NoTokenAbove = lockstore.MaxToken - leastHeadroom // no fast-forward passes what stands higher: it was forged
+	outside, shown, err := s.outside(ctx, opts)
+	if err != nil {
+		return 0, err
+	}
+	view, err := lookAt(ctx, s.Lock, opts.limit())
+	if err != nil {
+		return 0, err
+	}
+	last := view.Source.Last
+	for _, e := range slices.Concat(outside, view.Evidence) {
+		if e.Source == sourceMark { // its ceiling is ahead by design
+			e.Value = shown
+		}
+		if e.Value > last {
+			return 0, fmt.Errorf("%w: %s has token %s, above the last one issued here, %s", ErrLockdbFirst, e.Source, e.Value, last)
+		}
+	}
+	for _, reached := range view.FastForwards.Targets {
+		if reached > last {
+			return 0, fmt.Errorf("%w: a fast-forward to %s was recorded here, above the token last issued, %s", ErrLockdbFirst, reached, last)
+		}
+	}
+	return last, nil
 }

@@ -59,6 +59,44 @@ func TestRestoredPaydb(t *testing.T) {
 	})
 }
 
+// Lockdb as a plain copy of its files keeps identifier, timeline and gate: only a token
+// that paydb or the outside mark knows tells that its last one is no floor. Nothing is
+// raised and nothing opened. A forged token that no fast-forward passes does not count.
+//
+// Clauses: K-7.9, K-7.6
+// Mutation: drop the loop, or the mark, from lastOfSafe.
+func TestRestoredPaydbWaitsForACopiedLockdb(t *testing.T) {
+	t.Parallel()
+	for what, ahead := range map[string]func(*testing.T, *world, int64){
+		"paydb": func(t *testing.T, w *world, token int64) { w.observed(t, token) },
+		"the outside mark": func(t *testing.T, w *world, token int64) {
+			if _, err := w.mark.Reach(t.Context(), lockstore.Token(token)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 16)
+			s := w.stores(t, how{})
+			last := int64(hold(t, w.grantor(t), "a").Token)
+			exec(t, w.pay, `UPDATE pay_gate SET closed_by = 'erin', closed_at = now(), closed_reason = 'a plain copy'`)
+			ahead(t, w, last+1)
+			if _, err := restore.RepairPaydb(t.Context(), s, options()); !errors.Is(err, restore.ErrLockdbFirst) {
+				t.Errorf("one token is forgotten: %v", err)
+			}
+			if got := one[int64](t, w.pay, `SELECT max(floor_token) FROM fence_floor`); got != 0 {
+				t.Errorf("a floor was raised to %d", got)
+			}
+			hold(t, w.grantor(t), "b")
+			w.observed(t, 1<<53)
+			if repair, err := restore.RepairPaydb(t.Context(), s, options()); err != nil || !repair.Opened {
+				t.Errorf("caught up: %+v, %v", repair, err)
+			}
+		})
+	}
+}
+
 // An account with a payout between claim and end is shown, with its claim: a holder
 // from before may come for it.
 func TestPlanShowsUnfinishedPayouts(t *testing.T) {

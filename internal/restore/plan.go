@@ -41,6 +41,8 @@ type Plan struct {
 	Accepted []string             `json:"accepted_missing"`
 	// NoTokenAbove is the operator's limit, 0 for none.
 	NoTokenAbove lockstore.Token `json:"no_token_above,omitempty"`
+	// Again is the operator's word that lockdb is a plain copy; see [Options].
+	Again bool `json:"again,omitempty"`
 
 	Traffic lockstore.Traffic `json:"traffic"`
 	// Accounts have payouts between claim and end, the highest claim first;
@@ -61,15 +63,20 @@ type Plan struct {
 // do about it.
 type Sign struct {
 	// ID is stable: gate_missing, identity, timeline, unfinished, frozen,
-	// paydb_ahead, mark_ahead, old_primary_ahead, paydb_restored.
+	// paydb_ahead, lockdb_ahead, mark_ahead, old_primary_ahead, paydb_restored.
 	ID      string `json:"id"`
 	What    string `json:"what"`
 	Command string `json:"command"`
 }
 
+// OldPrimaryFile stands in a fix for the file with the old primary's address, which
+// this package does not know.
+const OldPrimaryFile = "FILE"
+
 const (
 	runFastForward = "dlockctl restore fast-forward --reason TEXT"
 	runThaw        = "dlockctl thaw --reason TEXT"
+	runFreezeOld   = "dlockctl freeze --lock-dsn-file " + OldPrimaryFile + " --reason TEXT"
 	runRepairPaydb = "dlockctl restore paydb --reason TEXT"
 	runResolve     = "dlockctl payout resolve --all --from-rail --reason TEXT"
 )
@@ -82,7 +89,7 @@ func Prepare(ctx context.Context, stores Stores, opts Options) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	outside, err := stores.outside(ctx, opts)
+	outside, shown, err := stores.outside(ctx, opts)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -92,7 +99,7 @@ func Prepare(ctx context.Context, stores Stores, opts Options) (Plan, error) {
 	}
 	plan := Plan{
 		Version: planVersion, Why: []string{}, Fixes: []string{}, Rights: []string{}, Accounts: []floor.Unfinished{},
-		Identity: view.Identity, Gate: view.Gate, Last: view.Source.Last, Margin: opts.Margin, NoTokenAbove: opts.NoTokenAbove,
+		Identity: view.Identity, Gate: view.Gate, Last: view.Source.Last, Margin: opts.Margin, NoTokenAbove: opts.NoTokenAbove, Again: opts.Again,
 	}
 	if plan.Traffic, err = stores.Lock.Traffic(ctx); err != nil {
 		return Plan{}, err
@@ -103,17 +110,20 @@ func Prepare(ctx context.Context, stores Stores, opts Options) (Plan, error) {
 	plan.Headroom = max(0, lockstore.MaxToken-plan.Target)
 	plan.Skipped = max(0, plan.Target-plan.Last)
 	floors := plan.addPayments(ctx, stores)
-	plan.Signs = signs(view, a, plan.Pay, stores)
+	plan.Signs = signs(view, a, shown, plan.Pay)
 	plan.addRights(ctx, stores)
 
 	refusal := refuse(view, a, stores, plan.Target)
 	switch {
 	case refusal != nil:
 		plan.Outcome, plan.Why, plan.Fixes = refusal.Outcome, refusal.Why, refusal.Fixes
-	case isSafe(view, a, floors, stores):
+	case !opts.Again && isSafe(view, a, floors, stores):
 		plan.Outcome, plan.Target, plan.Skipped = Safe, plan.Last, 0
 		plan.Headroom = lockstore.MaxToken - plan.Last
-		plan.Why = []string{fmt.Sprintf("the last record of the operator log is a finished fast-forward to %s, and nothing was granted or observed above it", plan.Last)}
+		plan.Why = []string{fmt.Sprintf("the last record of the operator log is a finished fast-forward to %s, and nothing was granted or observed above it", view.FastForwards.LastToken)}
+		if stores.Pay == nil && !stores.NoPayments {
+			plan.Why = append(plan.Why, floorsUnknown)
+		}
 	default:
 		plan.Outcome, plan.Why = Advanced, plan.reasons()
 	}
@@ -188,8 +198,9 @@ func (p *Plan) reasons() []string {
 	return why
 }
 
-// signs are what shows that lockdb was set back, or keeps its gate shut.
-func signs(view lockstore.AdvanceView, a assessment, pay *floor.Gate, stores Stores) []Sign {
+// signs are what shows that lockdb was set back, or keeps its gate shut. shown is what
+// the outside mark saw, 0 for nothing.
+func signs(view lockstore.AdvanceView, a assessment, shown lockstore.Token, pay *floor.Gate) []Sign {
 	found := []Sign{}
 	add := func(is bool, id, command, format string, args ...any) {
 		if is {
@@ -197,32 +208,66 @@ func signs(view lockstore.AdvanceView, a assessment, pay *floor.Gate, stores Sto
 		}
 	}
 	gate, here := view.Gate, view.Identity
+	elsewhere := gate.Present && gate.OpenedOn.SystemIdentifier != here.SystemIdentifier
+	later := gate.Present && !elsewhere && gate.OpenedOn.Timeline != here.Timeline
 	add(!gate.Present, "gate_missing", runFastForward, "the gate's row is gone")
-	add(gate.Present && gate.OpenedOn.SystemIdentifier != here.SystemIdentifier, "identity", runFastForward,
-		"the gate was opened on instance %d, and this is %d: lockdb was restored elsewhere from a dump, or replicated", gate.OpenedOn.SystemIdentifier, here.SystemIdentifier)
-	add(gate.Present && gate.OpenedOn.SystemIdentifier == here.SystemIdentifier && gate.OpenedOn.Timeline != here.Timeline, "timeline", runFastForward,
-		"the gate was opened on timeline %d, and this is %d: lockdb was restored to a moment, or a standby was promoted", gate.OpenedOn.Timeline, here.Timeline)
+	switch {
+	case elsewhere && gate.Sign != "":
+		add(true, "identity", runFastForward, "%s", gate.Sign)
+	case later && gate.Sign != "":
+		add(true, "timeline", runFastForward, "%s", gate.Sign)
+	default:
+		add(elsewhere, "identity", runFastForward,
+			"the gate was opened on instance %d, and this is %d: lockdb was restored elsewhere from a dump, or replicated", gate.OpenedOn.SystemIdentifier, here.SystemIdentifier)
+		add(later, "timeline", runFastForward,
+			"the gate was opened on timeline %d, and this is %d: lockdb was restored to a moment, or a standby was promoted", gate.OpenedOn.Timeline, here.Timeline)
+	}
 	if gate.Run != nil {
 		add(true, "unfinished", runFastForward, "a fast-forward that %s began at %s was cut off: %s", gate.Run.By, gate.Run.At, gate.Run.Reason)
 	}
 	add(gate.ClosedBy != "", "frozen", runThaw, "grants are frozen by %s: %s", gate.ClosedBy, gate.Reason)
+	highest, sources := ahead(a, view.Source.Last, floor.Sources())
+	others := ""
+	if sources > 1 {
+		others = fmt.Sprintf("; %d of its sources are above it", sources)
+	}
+	add(sources > 0, "paydb_ahead", runFastForward, "%s of paydb has token %s, above the last one issued here, %s%s", highest.Source, highest.Value, view.Source.Last, others)
+	// By itself the sequence is set back by a hand, or left out of a dump.
+	switch own, sources := ahead(a, view.Source.Last, lockSources()); {
+	case sources > 0:
+		add(true, "lockdb_ahead", runFastForward, "%s of lockdb has token %s, above the last one issued here, %s: its sequence was set back", own.Source, own.Value, view.Source.Last)
+	default:
+		add(a.reached > view.Source.Last, "lockdb_ahead", runFastForward, "a fast-forward to %s was recorded here, and the token last issued is %s: the sequence was set back", a.reached, view.Source.Last)
+	}
 	for _, e := range a.evidence {
 		if e.Own || e.Value <= view.Source.Last {
 			continue
 		}
-		add(slices.Contains(floor.Sources(), e.Source), "paydb_ahead", runFastForward, "%s of paydb has token %s, above the last one issued here, %s", e.Source, e.Value, view.Source.Last)
 		add(e.Source == sourceOld, "old_primary_ahead", runFastForward, "the old primary issued %s, above the last one issued here, %s", e.Value, view.Source.Last)
 	}
-	if stores.Mark != nil {
-		// The ceiling is ahead of every grant anyhow; what was seen is not.
-		if state, err := stores.Mark.Read(); err == nil {
-			add(state.Issued > view.Source.Last, "mark_ahead", runFastForward, "the outside mark saw token %s, above the last one issued here, %s", state.Issued, view.Source.Last)
-		}
-	}
+	add(shown > view.Source.Last, "mark_ahead", runFastForward, "the outside mark saw token %s, above the last one issued here, %s", shown, view.Source.Last)
 	if pay != nil {
 		add(!pay.Here, "paydb_restored", runRepairPaydb, "paydb itself was restored, promoted or copied: %d payouts may have been paid already", pay.Unresolved)
 	}
 	return found
+}
+
+// floorsUnknown is what a paydb out of reach leaves open.
+const floorsUnknown = "paydb is out of reach, so it is not known whether its floors refuse those from before; run this again when it is back"
+
+// ahead is the source among those named with the highest token above last, and how many
+// have one.
+func ahead(a assessment, last lockstore.Token, among []string) (highest lockstore.Evidence, sources int) {
+	for _, e := range a.evidence {
+		if e.Own || e.Value <= last || !slices.Contains(among, e.Source) {
+			continue
+		}
+		sources++
+		if e.Value > highest.Value {
+			highest = e
+		}
+	}
+	return highest, sources
 }
 
 // isSafe is the one case in which nothing moves: the last record of the operator
@@ -232,7 +277,7 @@ func signs(view lockstore.AdvanceView, a assessment, pay *floor.Gate, stores Sto
 func isSafe(view lockstore.AdvanceView, a assessment, floors map[floor.Point]lockstore.Token, stores Stores) bool {
 	last := view.FastForwards
 	if last.LastAction != lockstore.ActionFastForwardDone || !last.LastHere || !view.Gate.Open() ||
-		view.Source.Last != last.LastToken || a.observed > last.LastToken {
+		view.Source.Newest() > last.LastToken || view.Source.Last < last.LastToken || a.observed > last.LastToken {
 		return false
 	}
 	if stores.Pay != nil && (floors[floor.Account] < last.LastToken || floors[floor.Rail] < last.LastToken) {
@@ -283,7 +328,7 @@ func refuse(view lockstore.AdvanceView, a assessment, stores Stores, target lock
 	traffic := &refusal{Outcome: RefusedTraffic}
 	if stores.Old != nil && stores.Old.Granting {
 		traffic.add(fmt.Sprintf("the old primary, on timeline %d, still grants: its tokens may rise above any target", stores.Old.Identity.Timeline),
-			"stop it, or freeze it first: dlockctl freeze --reason TEXT with its address")
+			"stop it, or freeze it first: "+runFreezeOld)
 	}
 	for _, r := range []*refusal{config, evidence, traffic} {
 		if len(r.Why) > 0 {
@@ -300,8 +345,13 @@ func addRoom(config *refusal, view lockstore.AdvanceView, a assessment, target l
 		config.add(fmt.Sprintf("the target %s leaves fewer tokens below 2^53 than one more fast-forward takes; it stands on token %s in %s", target, a.observed, a.source),
 			"if no token that high was ever issued, say so: --no-token-above N; or give a smaller --margin")
 	}
-	if int64(target) >= view.Source.Max {
-		config.add(fmt.Sprintf("the sequence ends at %d, and the target is %s", view.Source.Max, target),
-			"run as its owner: ALTER SEQUENCE fencing_token_seq NO MAXVALUE")
+	if int64(target) < view.Source.Max {
+		return
 	}
+	if view.Source.Beyond != nil {
+		config.add(view.Source.Beyond(target))
+		return
+	}
+	config.add(fmt.Sprintf("the sequence ends at %d, and the target is %s", view.Source.Max, target),
+		"run as its owner: ALTER SEQUENCE fencing_token_seq NO MAXVALUE")
 }

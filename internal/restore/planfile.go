@@ -69,7 +69,7 @@ func (p Plan) fingerprint() string {
 	h := sha256.New()
 	// A digest takes what it is given; the encoder meets plain values only.
 	_ = json.NewEncoder(h).Encode([]any{ //nolint:errchkjson // see above
-		p.Version, p.Identity, p.Gate.Present, p.Gate.OpenedOn, p.Outcome, p.Last, p.Observed, p.Margin, p.Target, p.NoTokenAbove, p.values(),
+		p.Version, p.Identity, p.Gate.Present, p.Gate.OpenedOn, p.Outcome, p.Last, p.Observed, p.Margin, p.Target, p.NoTokenAbove, p.values(), p.Again,
 	})
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -111,6 +111,7 @@ func (p Plan) moved(now Plan) []string {
 	}
 	differs(p.Margin != now.Margin, "its margin was %s, and %s is asked for", p.Margin, now.Margin)
 	differs(p.NoTokenAbove != now.NoTokenAbove, "its limit was %s, and %s is asked for", p.NoTokenAbove, now.NoTokenAbove)
+	differs(p.Again != now.Again, "it was made with --again or without, and this is not")
 	differs(p.Target != now.Target, "its target was %s, and would be %s", p.Target, now.Target)
 	differs(p.Outcome != now.Outcome, "it promised %s, and would be %s", p.Outcome, now.Outcome)
 	return moved

@@ -254,7 +254,8 @@ func openTransaction(t *testing.T, conn *pgx.Conn, sql string) (*pgx.Conn, int32
 // out; so is one that may end nobody.
 //
 // Clauses: K-12.1, K-7.4
-// Mutation: drop Rights from Prepare, or the Denied case of terminate.
+// Mutation: drop Rights from Prepare, the Denied case of terminate, or the schema from
+// strangers.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	onMajors(t, func(t *testing.T, w *world) {
@@ -273,6 +274,14 @@ func TestRights(t *testing.T) {
 			t.Errorf("a sequence of somebody else's: %q, %v", plan.Rights, err)
 		}
 		exec(t, w.lock, `ALTER SEQUENCE fencing_token_seq OWNER TO dlock_owner`)
+		database := `ALTER DATABASE ` + w.dbs.Lock.Name + ` OWNER TO `
+		exec(t, w.lock, database+`CURRENT_USER`)
+		exec(t, w.lock, `REVOKE CREATE ON SCHEMA public FROM dlock_owner`)
+		plan, err = restore.Prepare(t.Context(), w.stores(t, how{}), options())
+		if err != nil || !slices.Equal(plan.Rights, []string{"lockdb: " + database + "dlock_owner"}) {
+			t.Errorf("a database of somebody else's: %q, %v", plan.Rights, err)
+		}
+		exec(t, w.lock, database+`dlock_owner`)
 
 		openTransaction(t, w.dbs.Lock.Conn(t, "super"), `SELECT nextval('fencing_token_seq')`)
 		_, err = restore.FastForward(t.Context(), w.stores(t, how{timeout: time.Second, terminate: true}), options())

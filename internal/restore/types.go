@@ -25,9 +25,9 @@ const leastHeadroom = DefaultMargin
 // Outcome is what a fast-forward answers.
 type Outcome string
 
-// The outcomes. What is refused at the step of the evidence has changed nothing;
-// what is refused later, LOCK_TIMEOUT and VERIFY_FAILED leave the gate closed, and a
-// rerun completes what was begun.
+// The outcomes. What is refused at the step of the evidence has changed nothing, nor has
+// LOCK_TIMEOUT at close_gate; what is refused later, LOCK_TIMEOUT and VERIFY_FAILED leave
+// the gate closed, and a rerun completes what was begun.
 const (
 	Safe            Outcome = "SAFE"
 	Advanced        Outcome = "ADVANCED"
@@ -110,6 +110,10 @@ type Options struct {
 	// stands higher was forged, and is no evidence (K-1.6). 0 takes nobody's word,
 	// and a number above 2^53 refuses.
 	NoTokenAbove lockstore.Token
+	// Again is the operator's word that lockdb came back as a plain copy of its files, which
+	// shows in no identifier: what it recorded itself may be of another life, and its
+	// targets count as evidence. It is never SAFE then.
+	Again bool
 	// Plan is refused with *StalePlanError when the world has moved since.
 	Plan *Plan
 	// Progress is told each step before it begins; nil for nobody.
@@ -155,15 +159,58 @@ func (o Options) limit() lockstore.Token {
 	return lockstore.MaxToken
 }
 
-// CutOffError is returned when a fast-forward ended between two of its steps: the
-// gate is closed, grants are refused, and running it again completes it.
+// CutOffError is returned when a fast-forward ended between two of its steps. Mostly the
+// gate is closed, grants are refused, and running it again completes it; Gate says it
+// as it was read afterwards, and is nil when that could not be done.
 type CutOffError struct {
 	Step Step
+	Gate *lockstore.Gate
 	Err  error
 }
 
 func (e *CutOffError) Error() string {
-	return fmt.Sprintf("fast-forward was cut off at step %s, and lockdb grants nothing until it is run again: %v", e.Step, e.Err)
+	return fmt.Sprintf("fast-forward was cut off at step %s, and %s: %v", e.Step, e.grants(), e.Err)
+}
+
+// Granting tells that the gate was seen open afterwards.
+func (e *CutOffError) Granting() bool { return e.Gate != nil && e.Gate.Open() }
+
+func (e *CutOffError) grants() string {
+	switch {
+	case e.Granting() && e.Step == StepOpenGate:
+		return "lockdb grants: that it was completed is all that was not heard"
+	case e.Granting():
+		return "lockdb grants, as it was seen a moment later"
+	case e.Gate == nil && e.Step == StepCloseGate: // nothing has shut it before
+		return "lockdb may still be granting"
+	case e.Gate == nil && e.Step == StepOpenGate:
+		return "lockdb may be granting already"
+	default:
+		return "lockdb grants nothing until it is run again"
+	}
 }
 
 func (e *CutOffError) Unwrap() error { return e.Err }
+
+// TakenOverError is returned when another fast-forward closed the gate anew while this
+// one was under way. What this one has committed stands; the other completes it, or has:
+// Gate is as it was read afterwards.
+type TakenOverError struct {
+	Step Step
+	Gate lockstore.Gate
+}
+
+func (e *TakenOverError) Error() string {
+	was := fmt.Sprintf("at step %s another fast-forward had taken over from this one", e.Step)
+	switch g := e.Gate; {
+	case g.Open():
+		return was + ", and it is complete: lockdb grants"
+	case g.Run != nil:
+		return fmt.Sprintf("%s, begun by %s at %s: lockdb grants nothing until that one ends", was, g.Run.By, g.Run.At)
+	default:
+		return was + ", and lockdb grants nothing: " + (&lockstore.GateMovedError{Gate: g}).Error()
+	}
+}
+
+// Unwrap lets it be met as what it is to the stores.
+func (e *TakenOverError) Unwrap() error { return &lockstore.GateMovedError{Gate: e.Gate} }

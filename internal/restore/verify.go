@@ -24,7 +24,8 @@ type Verification struct {
 // Finding is one thing that is not safe.
 type Finding struct {
 	// ID is stable: gate_closed, gate_moved, token_source, evidence_missing,
-	// evidence_above, forged, lock_alive, floor_low, mark_low, paydb_closed.
+	// evidence_above, sequence_low, forged, lock_alive, floor_low, floor_unknown,
+	// mark_low, mark_ahead.
 	ID   string `json:"id"`
 	What string `json:"what"`
 	Fix  string `json:"fix"`
@@ -42,7 +43,7 @@ func Verify(ctx context.Context, stores Stores, opts Options) (Verification, err
 // verify is for a run that holds the gate, or for nobody: then the gate must be
 // open.
 func verify(ctx context.Context, stores Stores, opts Options, run string) (Verification, error) {
-	outside, err := stores.outside(ctx, opts)
+	outside, shown, err := stores.outside(ctx, opts)
 	if err != nil {
 		return Verification{}, err
 	}
@@ -60,11 +61,17 @@ func verify(ctx context.Context, stores Stores, opts Options, run string) (Verif
 	for _, p := range view.Source.Problems {
 		v.add("token_source", p.Fix, "%s (%s)", p.Problem, p.Clause)
 	}
-	v.evidence(a)
+	v.evidence(a, view.Source.Newest())
+	if v.Last < a.reached {
+		v.add("sequence_low", runFastForward, "a fast-forward to %s was recorded here, and the token last issued is %s: the sequence was set back", a.reached, v.Last)
+	}
+	if shown > v.Last {
+		v.add("mark_ahead", "dlockctl restore plan", "the outside mark saw token %s, above the last one issued here, %s", shown, v.Last)
+	}
 	if traffic.LowestLock != 0 && traffic.LowestLock <= a.reached {
 		v.add("lock_alive", runFastForward, "a lock with token %s, from before the fast-forward to %s, stands", traffic.LowestLock, a.reached)
 	}
-	if err := v.payments(ctx, stores); err != nil {
+	if err := v.payments(ctx, stores, run); err != nil {
 		return Verification{}, err
 	}
 	v.Safe = len(v.Findings) == 0
@@ -93,15 +100,15 @@ func (v *Verification) gate(gate lockstore.Gate, run string) {
 
 // evidence compares what others know with the token last issued: one above it was
 // issued in another life of this database.
-func (v *Verification) evidence(a assessment) {
+func (v *Verification) evidence(a assessment, newest lockstore.Token) {
 	for _, e := range a.evidence {
 		switch {
 		case e.Status == lockstore.EvidenceUnavailable:
 			v.add("evidence_missing", "--accept-missing "+e.Source, "%s could not be read: %s", e.Source, e.Reason)
 		case e.Source == sourceMark && e.Status == lockstore.EvidenceRead:
 			// Its ceiling is ahead of the grants by design; below them it covers nothing.
-			if e.Value < v.Last {
-				v.add("mark_low", runFastForward, "the outside mark ends at %s, below the token last issued, %s", e.Value, v.Last)
+			if e.Value < newest {
+				v.add("mark_low", runFastForward, "the outside mark ends at %s, below the token last issued, %s", e.Value, newest)
 			}
 		case !e.Own && e.Value > v.Last:
 			v.add("evidence_above", "dlockctl restore plan", "%s has token %s, above the last one issued here, %s", e.Source, e.Value, v.Last)
@@ -114,8 +121,14 @@ func (v *Verification) evidence(a assessment) {
 
 // payments looks at the barrier against those from before (K-7.8), and at paydb's
 // own gate.
-func (v *Verification) payments(ctx context.Context, stores Stores) error {
-	if stores.Pay == nil || v.Reached == 0 {
+func (v *Verification) payments(ctx context.Context, stores Stores, run string) error {
+	switch {
+	case stores.NoPayments || v.Reached == 0:
+		return nil
+	case stores.Pay == nil:
+		if run == "" { // a run says itself what it has left undone
+			v.add("floor_unknown", "dlockctl restore verify", "the floors of paydb could not be read: a holder from before the fast-forward to %s might still write", v.Reached)
+		}
 		return nil
 	}
 	floors, err := stores.Pay.Floors(ctx)

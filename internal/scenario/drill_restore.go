@@ -2,18 +2,14 @@ package scenario
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/paystore"
-	"github.com/dlockctl/dlockctl/internal/paystore/posting"
 	"github.com/dlockctl/dlockctl/internal/restore"
 )
 
@@ -22,13 +18,20 @@ const (
 	// resumesWithin bounds how long a client that lived through a restore may find
 	// its connections dead before it gets an answer.
 	resumesWithin = 30 * time.Second
+	// forgottenGrants are more than the 32 numbers that PostgreSQL writes ahead, which
+	// a standby knows as well.
+	forgottenGrants = 40
 )
 
 // Rewind is what sets a lockdb back, and what brings it forward again.
 type Rewind struct {
-	// Backup makes an exact copy of lockdb, identifier and timeline included, and
-	// PutBack puts it in lockdb's place. Both end every connection to lockdb.
-	Backup, PutBack func(ctx context.Context) error
+	// Prepare comes before the first grant, nil for nothing. Backup makes what lockdb
+	// is set back to: an exact copy, identifier and timeline included, or a standby
+	// that is cut off here; and PutBack puts it in lockdb's place. Each may end every
+	// connection to lockdb.
+	Prepare, Backup, PutBack func(ctx context.Context) error
+	// Promoted tells that it is a standby, which PutBack promotes.
+	Promoted bool
 	// Observe connects an observer to lockdb as it is now.
 	Observe func(ctx context.Context) (*pgx.Conn, error)
 	// Stores opens what a fast-forward works on, and returns what closes it.
@@ -37,10 +40,10 @@ type Rewind struct {
 	FastForward func(ctx context.Context, stores restore.Stores, opts restore.Options) (restore.Result, error)
 }
 
-// DrillRestore plays a lock database that is set back to before its last grants:
-// clients are refused, it is moved forward, and nobody's token is issued again.
-// It sets lockdb back, so it is for throw-away databases alone. It needs
-// cast.Rewind.
+// DrillRestore plays a lock database that is set back to before its last grants, by a
+// copy or, as cast.Rewind has it, by the promotion of a standby: clients are refused,
+// it is moved forward, and nobody's token is issued again. It sets lockdb back, so it
+// is for throw-away databases alone. It needs cast.Rewind.
 func DrillRestore(ctx context.Context, cast Cast) []DrillStep {
 	t := &takeover{play: play{Cast: cast}}
 	defer t.leave()
@@ -50,6 +53,7 @@ func DrillRestore(ctx context.Context, cast Cast) []DrillStep {
 // rewind is the story of a lockdb that comes back from a copy.
 type rewind struct {
 	*takeover
+	words words
 	// survivor is the client that lives through the restore.
 	survivor lockstore.Store
 	// kept is the token of the grant that the copy has, lost that of the one it lacks.
@@ -75,9 +79,9 @@ func (t *takeover) rewind(ctx context.Context) error {
 	if t.Rewind == nil {
 		return nil
 	}
-	r := &rewind{takeover: t}
+	r := &rewind{takeover: t, words: wordsFor(t.Rewind.Promoted)}
 	defer r.leave()
-	for _, chapter := range []func(context.Context) error{r.backup, r.setBack, r.forward, r.after} {
+	for _, chapter := range []func(context.Context) error{r.backup, r.setBack, r.fault, r.forward, r.after} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -85,11 +89,17 @@ func (t *takeover) rewind(ctx context.Context) error {
 	return nil
 }
 
-// backup grants a lock, copies lockdb, and goes on: the second worker's grant, its
-// payment and what it has under way are in no copy.
+// backup grants a lock, lets the copy be made, and goes on: the second worker's
+// grants, its payment and what it has under way are in no copy.
 func (r *rewind) backup(ctx context.Context) error {
-	r.chapter("lockdb is copied, and grants go on")
-	r.step("%s acquires %s; then lockdb is copied", first, r.key)
+	r.chapter(r.words.title)
+	if prepare := r.Rewind.Prepare; prepare != nil {
+		r.step("lockdb gets an asynchronous standby")
+		if err := prepare(ctx); err != nil {
+			return err
+		}
+	}
+	r.step("%s acquires %s; then %s", first, r.key, r.words.backup)
 	a, err := r.Open(ctx)
 	if err != nil {
 		return err
@@ -123,9 +133,11 @@ func (r *rewind) forgotten(ctx context.Context) error {
 		return err
 	}
 	m := &r.money
-	token, err := r.hold(ctx, r.survivor, second, session.ID, sessionTTL)
-	if err != nil {
-		return err
+	var token paystore.Token
+	for range forgottenGrants {
+		if token, err = r.hold(ctx, r.survivor, second, session.ID, sessionTTL); err != nil {
+			return err
+		}
 	}
 	if err := m.pay(ctx, paid, second, token); err != nil {
 		return err
@@ -134,8 +146,8 @@ func (r *rewind) forgotten(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.prove(proof{"posted", "K-4.7", "a payout is posted under a token that the copy does not know", fence, second},
-		state == string(paystore.Posted) && fence == lockstore.Token(token) && fence > r.kept, "payout %s is %s under token %s; the copy was made at %s", paid, state, fence, r.kept)
+	r.prove(proof{"posted", "K-4.7", "a payout is posted under a token that " + r.words.it + " does not know", fence, second},
+		state == string(paystore.Posted) && fence == lockstore.Token(token) && fence > r.kept, "payout %s is %s under token %s; "+r.words.made+" at %s", paid, state, fence, r.kept)
 	if token, err = r.hold(ctx, r.survivor, second, session.ID, sessionTTL); err != nil {
 		return err
 	}
@@ -145,8 +157,8 @@ func (r *rewind) forgotten(ctx context.Context) error {
 
 // setBack puts the copy in lockdb's place, and everybody comes back.
 func (r *rewind) setBack(ctx context.Context) error {
-	r.chapter("The copy comes back, and clients resume")
-	r.step("the copy takes lockdb's place, as after the restore of an old backup")
+	r.chapter(r.words.back)
+	r.step("%s", r.words.takesPlace)
 	if err := r.Rewind.PutBack(ctx); err != nil {
 		return err
 	}
@@ -156,7 +168,7 @@ func (r *rewind) setBack(ctx context.Context) error {
 	if r.stood, owner, token, err = r.standing(ctx); err != nil {
 		return err
 	}
-	r.prove(proof{"set_back", "K-7.6", "the last token is below one that was paid with, and the lease of the copy has come back to life", r.kept, first},
+	r.prove(proof{"set_back", "K-7.6", "the last token is below one that was paid with, and the lease of before is alive again", r.kept, first},
 		r.stood < r.lost && owner == first && token == r.kept, "last token %s; lock_entry: %s with token %s", r.stood, orNobody(owner), token)
 
 	r.step("%s opens lockdb, as a process does that was just started", third)
@@ -164,9 +176,9 @@ func (r *rewind) setBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.prove(proof{"newcomer_refused", "K-7.6", "a new client is refused: paydb holds a higher token than lockdb has issued", 0, third},
-		refusal != nil && strings.Contains(refusal.Error(), "paydb holds token"), "%v", orGranted(refusal))
-	r.step("%s, which lived through the restore, asks for a lock", second)
+	r.prove(proof{"newcomer_refused", "K-7.6", "a new client is refused: " + r.words.refused, 0, third},
+		refusal != nil && strings.Contains(refusal.Error(), r.words.says), "%v", orGranted(refusal))
+	r.step("%s, which lived through it, asks for a lock", second)
 	if refusal, err = r.resumes(ctx); err != nil {
 		return err
 	}
@@ -188,7 +200,7 @@ func (r *rewind) forward(ctx context.Context) error {
 		return err
 	}
 	defer closeAll(ctx)
-	opts := restore.Options{Operator: operator, Reason: "lockdb came back from an old copy"}
+	opts := restore.Options{Operator: operator, Reason: r.words.reason}
 	r.step("%s asks for the plan", operator)
 	plan, err := restore.Prepare(ctx, stores, opts)
 	if err != nil {
@@ -201,7 +213,7 @@ func (r *rewind) forward(ctx context.Context) error {
 		}
 	}
 	r.prove(proof{"sign", "K-7.6", "the plan names the sign that fired, and the highest token", plan.Observed, ""},
-		slices.Contains(signs, "paydb_ahead") && plan.Outcome == restore.Advanced && plan.Observed >= r.lost,
+		slices.Contains(signs, r.words.sign) && slices.Contains(signs, "paydb_ahead") && plan.Outcome == restore.Advanced && plan.Observed >= r.lost,
 		"%s: %s; highest %s, from %s", plan.Outcome, strings.Join(signs, " "), plan.Observed, plan.ObservedIn)
 	r.step("%s carries it out", operator)
 	result, err := r.Rewind.FastForward(ctx, stores, opts)
@@ -215,7 +227,7 @@ func (r *rewind) forward(ctx context.Context) error {
 	r.reached = last
 	r.prove(proof{"fast_forward", "K-7.4", "the last token is above everything that was issued, and grants go on", last, ""},
 		result.Outcome == restore.Advanced && result.GateOpen && last > r.lost, "%s; last token %s; grants: %t", result.Outcome, last, result.GateOpen)
-	r.prove(proof{"leases_void", "K-7.5", "the lease that had come back to life is void", r.kept, first}, owner == "", "lock_entry: %s", orNobody(owner))
+	r.prove(proof{"leases_void", "K-7.5", "the lease of before is void", r.kept, first}, owner == "", "lock_entry: %s", orNobody(owner))
 	return nil
 }
 
@@ -314,87 +326,4 @@ func (r *rewind) release(ctx context.Context, token lockstore.Token) error {
 	defer store.Close()
 	_, err = store.Release(ctx, r.key, token)
 	return err
-}
-
-func (r *rewind) createPayouts(ctx context.Context) (paid string, err error) {
-	for _, id := range []*string{&paid, &r.stalled, &r.fresh} {
-		p, _, err := r.money.posting.Create(ctx, posting.CreateParams{
-			AccountID: r.money.account, AmountMinor: payoutMinor, Currency: r.currency, IdempotencyKey: "drill-" + uuid.NewString(),
-		})
-		if err != nil {
-			return "", err
-		}
-		*id = p.PayoutID
-	}
-	return paid, nil
-}
-
-// posted reads back a payout's state, and the token of its legs.
-func (r *rewind) posted(ctx context.Context, payout string) (state string, fence lockstore.Token, err error) {
-	err = r.Pay.QueryRow(ctx, `SELECT state, coalesce((SELECT max(fence) FROM ledger_entry l WHERE l.payout_id = p.payout_id), 0)
-		FROM payout p WHERE payout_id = $1`, payout).Scan(&state, &fence)
-	if err != nil {
-		return "", 0, fmt.Errorf("read back the payout: %w", err)
-	}
-	return state, fence, nil
-}
-
-// standing reads the token last issued and who holds the key, as lockdb is now.
-func (r *rewind) standing(ctx context.Context) (last lockstore.Token, owner string, token lockstore.Token, err error) {
-	conn, err := r.Rewind.Observe(ctx)
-	if err != nil {
-		return 0, "", 0, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, `SELECT (SELECT last_value FROM fencing_token_seq), coalesce(max(owner_id), ''), coalesce(max(fencing_token), 0)
-		FROM lock_entry WHERE lock_key = $1`, r.key).Scan(&last, &owner, &token)
-	if err != nil {
-		return 0, "", 0, fmt.Errorf("read back lockdb: %w", err)
-	}
-	return last, owner, token, nil
-}
-
-// newcomer tries to open lockdb for grants and to be granted the key; it returns
-// the refusal, nil when there was none.
-func (r *rewind) newcomer(ctx context.Context) (refusal, err error) {
-	store, err := r.Open(ctx)
-	if err == nil {
-		defer store.Close()
-		_, err = r.enter(ctx, store, third)
-	}
-	return closed(err)
-}
-
-// resumes lets the survivor ask until it has an answer: its connections have to
-// be found dead first.
-func (r *rewind) resumes(ctx context.Context) (refusal, err error) {
-	ctx, cancel := context.WithTimeout(ctx, resumesWithin)
-	defer cancel()
-	for {
-		_, err := r.enter(ctx, r.survivor, second)
-		_, unreachable := errors.AsType[*lockstore.UnreachableError](err)
-		_, unknown := errors.AsType[*lockstore.UnknownOutcomeError](err)
-		if !unreachable && !unknown || ctx.Err() != nil {
-			return closed(err)
-		}
-	}
-}
-
-// closed tells the refusal to grant anything from other errors. That somebody else
-// holds the key is none: who is asked to wait has been let in.
-func closed(err error) (refusal, other error) {
-	if refusal, isClosed := errors.AsType[*lockstore.GrantsClosedError](err); isClosed {
-		return refusal, nil
-	}
-	if _, held := errors.AsType[*lockstore.HeldError](err); held {
-		return nil, nil
-	}
-	return nil, err
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, " ")
 }

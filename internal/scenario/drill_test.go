@@ -2,7 +2,10 @@ package scenario_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,11 +123,38 @@ func TestDrillRestore(t *testing.T) {
 	}
 }
 
+// A promotion is told apart by its timeline; a standby of its own has
+// test/e2e/testdata/drill_failover.txtar.
+//
+// Clauses: K-7.1, K-7.6
+// Mutation: look for paydb's token alone in newcomer_refused.
+func TestDrillFailover(t *testing.T) {
+	t.Parallel()
+	cast, dbs := newCast(t, 16)
+	cast.Rewind.Promoted = true
+	putBack := cast.Rewind.PutBack
+	cast.Rewind.PutBack = func(ctx context.Context) error {
+		if err := putBack(ctx); err != nil {
+			return err
+		}
+		conn, err := pgx.ConnectConfig(ctx, dbs.Lock.Config(t, "super"))
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, `UPDATE lock_gate SET timeline_id = timeline_id + 1`)
+		return err
+	}
+	if wrong := failed(t, scenario.DrillRestore(t.Context(), cast)); len(wrong) > 0 {
+		t.Error(wrong)
+	}
+}
+
 // What is taken out is named by the step that rests on it.
 //
 // Clauses: K-7.6, K-7.8
-// Mutation: drop newcomer_refused, set_back, account_fenced or rail_fenced from
-// the drill.
+// Mutation: drop newcomer_refused, set_back, fault, sign, account_fenced or rail_fenced
+// from the drill.
 func TestDrillRestoreNotices(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -138,7 +168,10 @@ func TestDrillRestoreNotices(t *testing.T) {
 		}, []string{"newcomer_refused"}},
 		"lockdb is not set back": {func(_ *testing.T, cast *scenario.Cast, _ pgtest.Databases) {
 			cast.Rewind.PutBack = func(context.Context) error { return nil }
-		}, []string{"set_back"}},
+		}, []string{"set_back", "fault"}},
+		"no timeline has changed": {func(_ *testing.T, cast *scenario.Cast, _ pgtest.Databases) {
+			cast.Rewind.Promoted = true
+		}, []string{"newcomer_refused", "sign"}},
 		"the floors stay low": {func(t *testing.T, cast *scenario.Cast, dbs pgtest.Databases) {
 			super := dbs.Pay.Conn(t, "super")
 			cast.Rewind.FastForward = func(ctx context.Context, stores restore.Stores, opts restore.Options) (restore.Result, error) {
@@ -194,4 +227,86 @@ func TestDrillStaleHolder(t *testing.T) {
 	if diff := cmp.Diff([]string{"renew_refused"}, failed(t, scenario.DrillStaleHolder(t.Context(), cast))); diff != "" {
 		t.Errorf("with a store that renews what is lost (-want +got):\n%s", diff)
 	}
+}
+
+// In place nothing is written to paydb that stays, and what was opened in lockdb is
+// ended, also when the story breaks off; a database that lets the stale holder write
+// is noticed.
+//
+// Clauses: K-4.1, K-4.2
+// Mutation: commit the transaction of enforced; leave tidy out; drop account_fenced or
+// rail_fenced.
+func TestDrillStaleHolderInPlace(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before []string
+		want   []string
+	}{
+		"as it is": {nil, []string{}},
+		"without the guard of the mark": {[]string{
+			`CREATE SEQUENCE rising START 1000`,
+			`CREATE FUNCTION raise_it() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN NEW.highest_token := nextval(''rising''); RETURN NEW; END'`,
+			`CREATE TRIGGER a_raise BEFORE INSERT ON rail_high_water FOR EACH ROW EXECUTE FUNCTION raise_it()`,
+		}, []string{"rail_fenced"}},
+		"without the fence of the account": {[]string{
+			`CREATE FUNCTION lower_it() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.fence := OLD.fence; RETURN NEW; END'`,
+			`CREATE TRIGGER a_lower BEFORE UPDATE ON account FOR EACH ROW EXECUTE FUNCTION lower_it()`,
+		}, []string{"account_fenced"}},
+		"it breaks off": {[]string{`ALTER TABLE account RENAME TO hidden`}, []string{"played"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cast, dbs := newCast(t, 16)
+			cast.Owner = dbs.Pay.Conn(t, "t_operator")
+			super := dbs.Pay.Conn(t, "super")
+			for _, sql := range c.before {
+				if _, err := super.Exec(t.Context(), sql); err != nil {
+					t.Fatalf("%s: %v", sql, err)
+				}
+			}
+			if diff := cmp.Diff(c.want, failed(t, scenario.DrillStaleHolderInPlace(t.Context(), cast))); diff != "" {
+				t.Errorf("failed steps (-want +got):\n%s", diff)
+			}
+			var left int
+			err := dbs.Lock.Conn(t, "super").QueryRow(t.Context(), `SELECT (SELECT count(*) FROM lock_entry) + (SELECT count(*) FROM lock_session)`).Scan(&left)
+			if err != nil || left != 0 {
+				t.Errorf("locks and sessions that are left: %d, %v", left, err)
+			}
+		})
+	}
+}
+
+// What is tried in place is C1's own, which the services send, and PostgreSQL takes it.
+//
+// Clauses: K-4.1
+// Mutation: change a letter of queries/debit.sql or queries/mark.sql.
+func TestStatementsAreTheStores(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Migrated(t, 16).Pay.Conn(t, "super")
+	for name, sql := range scenario.Statements() {
+		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, store := range map[string]string{"debit": "../paystore/posting", "mark": "../paystore/rail"} {
+		if diff := cmp.Diff(statement(t, store, name), statement(t, ".", name)); diff != "" {
+			t.Errorf("%s (-store +drill):\n%s", name, diff)
+		}
+	}
+}
+
+// statement is a file without its comments.
+func statement(t *testing.T, folder, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "queries", name+".sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sql strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "--") {
+			sql.WriteString(line)
+		}
+	}
+	return sql.String()
 }

@@ -43,13 +43,13 @@ func FuzzVisible(f *testing.F) {
 func FuzzFormats(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, s string) {
-		type row struct {
+		type single struct {
 			Key string `json:"key"`
 		}
 		printed := func(format ui.Format) string {
 			streams, out, _ := ui.Test("", nil)
 			printer := ui.Printer{Streams: streams, Format: format, Color: ui.ColorNever}
-			if err := printer.Print(ui.View{Data: []row{{s}}, Columns: []ui.Column{{Title: "KEY", Field: "key"}}, Name: "key"}); err != nil {
+			if err := printer.Print(ui.View{Data: []single{{s}}, Columns: []ui.Column{{Title: "KEY", Field: "key"}}, Name: "key"}); err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}
 			return out.String()
@@ -60,6 +60,12 @@ func FuzzFormats(f *testing.F) {
 				t.Errorf("%s: %q holds what drives a terminal", format, text)
 			}
 		}
+		for _, printer := range []ui.Printer{transform(t, ui.ParseJQ, ".[].key"), transform(t, ui.ParseTemplate, "{{range .}}{{.key}}{{end}}")} {
+			text, err := shaped(t, printer, []row{{Key: s}})
+			if err != nil || strings.ContainsFunc(strings.TrimSuffix(text, "\n"), func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+				t.Errorf("%T of %q: %q, %v", printer.Transform, s, text, err)
+			}
+		}
 		records, err := csv.NewReader(strings.NewReader(printed(ui.CSV))).ReadAll()
 		switch {
 		case s == "" && len(records) <= 2:
@@ -68,7 +74,7 @@ func FuzzFormats(f *testing.F) {
 		case strings.ContainsRune("=+-@\t\r", rune(records[1][0][0])):
 			t.Errorf("CSV of %q begins a formula: %q", s, records[1][0])
 		}
-		var back []row
+		var back []single
 		if err := json.Unmarshal([]byte(printed(ui.JSON)), &back); err != nil || utf8.ValidString(s) && back[0].Key != s {
 			t.Errorf("JSON of %q reads back as %q, %v", s, back, err)
 		}

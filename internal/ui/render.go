@@ -16,20 +16,48 @@ type Printer struct {
 	Streams *Streams
 	Format  Format
 	Color   ColorMode
+	// Columns, when any, are those of a table, a record or CSV to show, by their
+	// JSON names or titles; NoHeaders leaves the titles of a list out.
+	Columns   []string
+	NoHeaders bool
+	// Transform, when set, takes the place of Format.
+	Transform Transform
 }
 
 // Print writes the view to Out in the printer's format. The note about an
-// empty list goes to Err.
+// empty list goes to Err. Returns *TransformError for columns that the view has
+// not, and for a transform that fails on it.
 func (p Printer) Print(v View) error {
 	data := v.Data
-	if v.Rows != nil && (p.Format != JSON && p.Format != JSONL && p.Format != YAML) {
+	if v.Rows != nil && p.Transform == nil && (p.Format != JSON && p.Format != JSONL && p.Format != YAML) {
 		data = v.Rows
 	}
 	doc, err := newDocument(data)
 	if err != nil {
 		return err
 	}
-	var out []byte
+	out, err := p.format(doc, v)
+	if err != nil {
+		return err
+	}
+	if _, err := p.Streams.Out.Write(out); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
+
+func (p Printer) format(doc document, v View) (out []byte, err error) {
+	if p.Transform != nil {
+		if out, err = p.Transform.apply(doc); err != nil {
+			return nil, &TransformError{err, doc.text}
+		}
+		return out, nil
+	}
+	if len(p.Columns) > 0 {
+		if v.Columns, err = pick(v.Columns, p.Columns); err != nil {
+			return nil, &TransformError{err, doc.text}
+		}
+	}
 	switch p.Format {
 	case JSON:
 		out = indentJSON(doc.text)
@@ -38,19 +66,13 @@ func (p Printer) Print(v View) error {
 	case YAML:
 		out, err = yamlText(doc.plain)
 	case CSV:
-		out, err = csvText(doc, v.Columns)
+		out, err = csvText(doc, v.Columns, !p.NoHeaders)
 	case Name:
 		out = nameLines(doc, v.Name)
 	default:
 		out, err = p.table(doc, v)
 	}
-	if err != nil {
-		return err
-	}
-	if _, err := p.Streams.Out.Write(out); err != nil {
-		return fmt.Errorf("write the result: %w", err)
-	}
-	return nil
+	return out, err
 }
 
 // WriteJSON writes data to w as one indented JSON object: the form of errors.
@@ -133,15 +155,17 @@ func escapeYAML(text []byte) []byte {
 
 // csvText writes the columns' fields under their JSON names, so that a
 // spreadsheet and a script read the same words.
-func csvText(doc document, columns []Column) ([]byte, error) {
+func csvText(doc document, columns []Column, header bool) ([]byte, error) {
 	var buf bytes.Buffer
 	w := csv.NewWriter(&buf)
 	record := make([]string, len(columns))
 	for i, c := range columns {
 		record[i] = c.Field
 	}
-	if err := w.Write(record); err != nil {
-		return nil, fmt.Errorf("write CSV: %w", err)
+	if header {
+		if err := w.Write(record); err != nil {
+			return nil, fmt.Errorf("write CSV: %w", err)
+		}
 	}
 	for _, row := range doc.rows {
 		for i, c := range columns {

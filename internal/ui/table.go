@@ -48,6 +48,9 @@ func (p Printer) table(doc document, v View) ([]byte, error) {
 		}
 		grid = append(grid, cells)
 	}
+	if p.NoHeaders {
+		grid = grid[1:]
+	}
 	return layOut(grid, align)
 }
 

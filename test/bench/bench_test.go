@@ -84,7 +84,7 @@ func TestChooseKeepsReferences(t *testing.T) {
 
 	for pattern, want := range map[string][]string{
 		"^store-1$":         {"pgx-1", "store-1"},
-		"^pgbench-16$":      {"pgbench-16"},
+		"^pgbench-16$":      {"pgbench-16", "pgbench-16-cpu"},
 		"^dlockctl-version": {"hello", "dlockctl-version", "hello-memory", "dlockctl-version-memory"},
 	} {
 		chosen, err := choose(allGroups(t), regexp.MustCompile(pattern))

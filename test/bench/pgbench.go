@@ -82,20 +82,42 @@ func (b *bench) script(id, title, text string, clients, pairs int) contender {
 	return contender{
 		series: []series{{id: id, title: title, unit: pairsPerSecond}},
 		measure: func(ctx context.Context) ([]float64, error) {
-			perSecond, err := b.runScript(ctx, id, text, clients)
+			perSecond, _, err := b.runScript(ctx, id, text, clients)
 			return []float64{perSecond * float64(pairs)}, err
 		},
 	}
 }
 
-func (b *bench) runScript(ctx context.Context, id, text string, clients int) (float64, error) {
+// weighedScript is script, and what 1,000 pairs cost in processor time: of the whole
+// run, for what pgbench uses is known when it has ended.
+func (b *bench) weighedScript(id, title, text string, clients int) contender {
+	return contender{
+		series: []series{{id: id, title: title, unit: pairsPerSecond}, {id: id + cpuSuffix, title: cpuTitle, unit: "s"}},
+		measure: func(ctx context.Context) ([]float64, error) {
+			before, err := b.dbs.processorTime(ctx)
+			if err != nil {
+				return nil, err
+			}
+			perSecond, done, err := b.runScript(ctx, id, text, clients)
+			if err != nil {
+				return nil, err
+			}
+			after, err := b.dbs.processorTime(ctx)
+			return []float64{perSecond, (after - before).Seconds() * 1000 / done}, err
+		},
+	}
+}
+
+// runScript returns the transactions of a second within the window, and all that were
+// done.
+func (b *bench) runScript(ctx context.Context, id, text string, clients int) (perSecond, done float64, err error) {
 	path := filepath.Join(b.dir, id+".sql")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return 0, fmt.Errorf("write the script: %w", err)
+		return 0, 0, fmt.Errorf("write the script: %w", err)
 	}
 	env, err := b.dbs.libpq()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	// It reports each second, so that the first can be left out as everybody's
 	// warm-up is; the last one's report may come too late.
@@ -108,17 +130,26 @@ func (b *bench) runScript(ctx context.Context, id, text string, clients int) (fl
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("run pgbench: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+		return 0, 0, fmt.Errorf("run pgbench: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	if failed := failedLine.FindSubmatch(out); failed == nil || string(failed[1]) != "0" {
-		return 0, fmt.Errorf("pgbench does not say that no transaction failed:\n%s", out)
+		return 0, 0, fmt.Errorf("pgbench does not say that no transaction failed:\n%s", out)
 	}
-	return readProgress(stderr.String(), int(warmUp.Seconds()), window)
+	processed := processedLine.FindSubmatch(out)
+	if processed == nil {
+		return 0, 0, fmt.Errorf("pgbench does not say how many transactions it did:\n%s", out)
+	}
+	if done, err = strconv.ParseFloat(string(processed[1]), 64); err != nil {
+		return 0, 0, fmt.Errorf("read pgbench's report: %w", err)
+	}
+	perSecond, err = readProgress(stderr.String(), int(warmUp.Seconds()), window)
+	return perSecond, done, err
 }
 
 var (
-	failedLine   = regexp.MustCompile(`(?m)^number of failed transactions: ([0-9]+) `)
-	progressLine = regexp.MustCompile(`(?m)^progress: [0-9.]+ s, ([0-9.]+) tps, `)
+	processedLine = regexp.MustCompile(`(?m)^number of transactions actually processed: ([0-9]+)`)
+	failedLine    = regexp.MustCompile(`(?m)^number of failed transactions: ([0-9]+) `)
+	progressLine  = regexp.MustCompile(`(?m)^progress: [0-9.]+ s, ([0-9.]+) tps, `)
 )
 
 // readProgress returns the mean of the window's reports, one a second, after

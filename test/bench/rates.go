@@ -47,11 +47,13 @@ func (b *bench) contenders() ([]contender, error) {
 		b.rate("store-1", "the store, 1 connection", "pgx-1", b.openStore, 1, 1),
 		b.rate("etcd-1", "etcd Mutex, 1 client", "pgx-1", b.openEtcd, 1, 1),
 		b.rate("pglock-1", "pglock, 1 connection", "pgx-1", b.openPGLock, 1, 1),
-		b.script("pgbench-16", "pgbench, 16 connections", single, 16, 1),
+		b.weighedScript("pgbench-16", "pgbench, 16 connections", single, 16),
 		b.rate("store-16", "the store, 16 connections", "pgbench-16", b.openStore, 16, 1),
 		b.rate("pgx-16", "bare pgx loop, 16 connections", "pgbench-16", loop, 16, 1),
 		b.rate("etcd-16", "etcd Mutex, 16 clients", "pgbench-16", b.openEtcd, 16, 1),
 		b.rate("pglock-16", "pglock, 16 connections", "pgbench-16", b.openPGLock, 16, 1),
+		b.weighedRate("etcd-64", "etcd Mutex, 64 clients", "pgbench-16", b.openEtcd, 64),
+		b.weighedRate("engine-64", "lock-server's engine, 64 callers", "pgbench-16", b.openEngine, 64),
 		b.script("pgbench-batch64-1", "pgbench, 64 keys in one statement, 1 connection", batchScript, 1, batchSize),
 		b.rate("store-batch64-1", "the store, batches of 64, 1 connection", "pgbench-batch64-1", b.openBatch, 1, batchSize),
 		b.script("pgbench-batch64-4", "pgbench, 64 keys in one statement, 4 connections", batchScript, 4, batchSize),
@@ -66,8 +68,20 @@ func (b *bench) rate(id, title, reference string, open opener, workers, pairs in
 	return contender{
 		series: []series{{id, title, pairsPerSecond, reference}},
 		measure: func(ctx context.Context) ([]float64, error) {
-			perSecond, err := rate(ctx, open, workers, b.window)
+			perSecond, _, err := b.dbs.rate(ctx, open, workers, b.window)
 			return []float64{perSecond * float64(pairs)}, err
+		},
+	}
+}
+
+// weighedRate is rate, and what its pairs cost in processor time, beside what the
+// reference's do.
+func (b *bench) weighedRate(id, title, reference string, open opener, workers int) contender {
+	return contender{
+		series: []series{{id, title, pairsPerSecond, reference}, {id + cpuSuffix, cpuTitle, "s", reference + cpuSuffix}},
+		measure: func(ctx context.Context) ([]float64, error) {
+			perSecond, seconds, err := b.dbs.rate(ctx, open, workers, b.window)
+			return []float64{perSecond, seconds}, err
 		},
 	}
 }

@@ -46,7 +46,7 @@ func (r *reconciling) groups(rounds int) []group {
 }
 
 func (r *reconciling) prepare(ctx context.Context) error {
-	return r.programs.build(ctx, program{".", "./auditor", "auditor"}, program{".", "./peak", "peak"})
+	return r.programs.build(ctx, program{".", "./auditor", "auditor"}, program{".", "./peak", "peak"}, program{root, "./cmd/dlockctl", "dlockctl"})
 }
 
 // contenders compare a run with the bare statements, and its client with that on the
@@ -80,6 +80,7 @@ func (r *reconciling) contenders(w *world, smaller string) []contender {
 				return values[:1], nil
 			},
 		},
+		r.cancelled(w),
 	}
 }
 

@@ -99,9 +99,17 @@ func newGroups(opts options, dbs *databases, tools tools, dir string, say func(s
 	}
 	built := newPrograms(dir)
 	p := &processes{dbs: dbs, statements: statements, psql: tools.psql, programs: built}
+	lock := &servers{bench: &bench, programs: built}
+	pay := &paying{bench: &bench, programs: built}
+	fail := &failOvers{dir: dir, pgBin: tools.pgBin, programs: built}
 	r := &reconciling{programs: built, worlds: ledgers(dbs), say: say}
 	return append([]group{
-		{name: "rates", rounds: opts.rounds, contenders: rates},
+		// lock-server takes turns with those that it is compared with.
+		{name: "rates", rounds: opts.rounds, contenders: append(rates, lock.contenders()...), prepare: lock.prepare},
+		{name: "hand-off", rounds: opts.rounds, contenders: []contender{lock.handOff()}, prepare: lock.prepare},
+		pay.group(opts.rounds),
+		{name: "backends", rounds: opts.rounds, contenders: bench.backends()},
+		fail.group(opts.rounds),
 		{name: "processes", rounds: opts.pairs, contenders: p.timed(), prepare: p.prepare},
 		{name: "memory", rounds: opts.rounds, contenders: p.weighed(), prepare: p.prepare},
 	}, r.groups(opts.rounds)...), nil

@@ -49,11 +49,16 @@ func (d *databases) superConfig(ctx context.Context, instanceName, database stri
 	if at < 0 {
 		return nil, fmt.Errorf("there is no instance %s", instanceName)
 	}
+	return socketConfig(status.Instances[at].SocketDir, status.Instances[at].Port, database)
+}
+
+// socketConfig is a superuser's connection through a server's socket.
+func socketConfig(socketDir string, port int, database string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return nil, fmt.Errorf("prepare a connection: %w", err)
 	}
-	config.Host, config.Port = status.Instances[at].SocketDir, uint16(status.Instances[at].Port) //nolint:gosec // G115: a port
+	config.Host, config.Port = socketDir, uint16(port) //nolint:gosec // G115: a port
 	config.User, config.Database, config.Password, config.TLSConfig, config.Fallbacks = superuser, database, "", nil, nil
 	return config, nil
 }

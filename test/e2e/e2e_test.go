@@ -10,12 +10,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dlockctl/dlockctl/internal/cli"
+	"github.com/dlockctl/dlockctl/internal/etcdtest"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -36,6 +39,9 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == program {
 		os.Exit(cli.Main(context.Background(), os.Args[1:], ui.System()))
 	}
+	// What a caller such as nohup had ignored would be ignored by every program that is
+	// started here: whoever listens hands the default on.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	// Whatever leaks from the caller's environment into a script turns it red.
 	for name, poison := range map[string]string{
 		"DLOCKCTL_PROFILE": "leaked", "DLOCKCTL_OUTPUT": "leaked", "CLICOLOR_FORCE": "1",
@@ -44,7 +50,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	pgtest.Main(m)
+	etcdtest.Main(m, pgtest.Main)
 }
 
 // TestScripts runs every script, each in parallel, with a migrated lockdb and
@@ -78,16 +84,23 @@ func params(t testing.TB, dir string) testscript.Params {
 	}
 }
 
-// binFolder is a folder in which the program is this test binary.
+// binFolder is a folder in which the program is this test binary, beside until.sh.
+// Both are links: a file just written is "text file busy" to whoever forked meanwhile.
 func binFolder(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, program)); err != nil {
+	until, err := filepath.Abs("until.sh")
+	if err != nil {
 		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	for name, target := range map[string]string{program: self, "until.sh": until} {
+		if err := os.Symlink(target, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return bin
 }

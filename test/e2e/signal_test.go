@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // planted is a password that no output may show.
@@ -44,7 +46,7 @@ func TestBlackHole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address, connected := blackHole(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, binary, append(strings.Fields(c.args), "-o", "json")...)
 			dsn := "postgres://me:" + planted + "@" + address + "/lockdb"
@@ -79,6 +81,29 @@ func TestBlackHole(t *testing.T) {
 				t.Errorf("stderr shows the password: %s", &stderr)
 			}
 		})
+	}
+}
+
+// A paydb that takes the connection and never answers keeps no lock from being granted:
+// the deadline of the whole command is not reached.
+//
+// Clauses: K-6.2, K-7.6
+// Mutation: drop payWithin from payHighest, or soon from lockOptions.
+func TestBlackHoledPaydbHoldsUpNoGrant(t *testing.T) {
+	t.Parallel()
+	binary, lock := build(t), pgtest.Migrated(t, postgresVersion).Lock
+	address, _ := blackHole(t)
+	cmd := exec.CommandContext(t.Context(), binary, "acquire", "account:42", "--timeout", "20s", "-o", "name")
+	cmd.Env = []string{
+		"HOME=" + t.TempDir(), "DLOCKCTL_LOCK_DSN=" + lock.DSN(login), "DLOCKCTL_PAY_DSN=postgres://me:" + planted + "@" + address + "/paydb",
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil || stdout.Len() == 0 {
+		t.Errorf("%v; stdout %q, stderr %q", err, &stdout, &stderr)
+	}
+	if said := stderr.String(); !strings.HasPrefix(said, "warning: the tokens of paydb are not known") || strings.Contains(said, planted) {
+		t.Errorf("stderr: %q", said)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/dlockctl/dlockctl/internal/devenv"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
@@ -26,6 +27,8 @@ type stage struct {
 	// password is what no output may show, beside those of the instances that
 	// the program makes in folder.
 	password, folder string
+	// etcd is nil but in the scripts on etcd.
+	etcd *clientv3.Client
 	// rail is nil until a script asks for one.
 	rail *paymentRail
 	// exit is the code of the last program that ran.

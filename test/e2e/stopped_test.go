@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -12,30 +13,33 @@ import (
 	"time"
 )
 
-// Whatever stops the demo, no server and no folder of it is left, and a signal
+// Whatever stops the demo or a drill, no server and no folder of it is left, and a signal
 // has its own exit code, wherever in the story it comes.
 //
-// Mutation: take context.WithoutCancel out of demo's remove.
+// Mutation: take context.WithoutCancel out of stage's remove, or followers out of
+// devenv's destroy.
 func TestStoppedDemo(t *testing.T) {
 	t.Parallel()
 	binary := build(t)
 	for name, c := range map[string]struct {
-		// stream and line are where the demo is when it is stopped.
-		stream, line string
-		stop         func(t *testing.T, cmd *exec.Cmd, stream io.Closer)
-		exit         int // 0: any but success
+		// verb is the demo where nothing is said. stream and line are where the demo is when it is stopped.
+		verb, stream, line string
+		stop               func(t *testing.T, cmd *exec.Cmd, stream io.Closer)
+		exit               int // 0: any but success
 	}{
-		"interrupted while it starts": {"stderr", "creating the database", sends(syscall.SIGINT), 130},
-		"terminated in the story":     {"stdout", "tries at the same time", sends(syscall.SIGTERM), 143},
-		"hung up in the story":        {"stdout", "tries at the same time", sends(syscall.SIGHUP), 0},
-		"nobody reads on":             {"stdout", "Two databases", closes, 0},
+		"interrupted while it starts":        {"", "stderr", "creating the database", sends(syscall.SIGINT), 130},
+		"terminated in the story":            {"", "stdout", "tries at the same time", sends(syscall.SIGTERM), 143},
+		"hung up in the story":               {"", "stdout", "tries at the same time", sends(syscall.SIGHUP), 0},
+		"nobody reads on":                    {"", "stdout", "Two databases", closes, 0},
+		"interrupted while a standby starts": {"drill failover", "stderr", "lockdb-standby: starting", sends(syscall.SIGINT), 130},
+		"terminated while it is promoted":    {"drill failover", "stderr", "the primary dies", sends(syscall.SIGTERM), 143},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := stateFolder(t)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, binary, "demo")
+			cmd := exec.CommandContext(ctx, binary, strings.Fields(cmp.Or(c.verb, "demo"))...)
 			cmd.Env = []string{"HOME=" + t.TempDir(), "TMPDIR=" + folder, "DLOCKCTL_PG_BIN=" + testBinaries(), "PATH=" + os.Getenv("PATH")}
 			var stream io.ReadCloser
 			var err error

@@ -72,7 +72,7 @@ func unseen(seen map[string]int) (never []string) {
 		"create: done", "create: stands", "create: rejected", "create: invalid", "claim: done", "claim: fenced by the payout", "claim: state FAILED",
 		"take over: CLAIMED", "take over: RAIL_SUBMITTED", "take over: RAIL_ACKED", "release: done", "check funds: done", "check funds: fenced by the payout",
 		"submit: done", "submit: fenced by the payout", "reject: done", "rail acks", "rail rejects", "rail is silent", "rail resets",
-		"rail: its attempt stands", "rail submit: fenced by the rail", "ask: gave it up", "late: heard", "settle: done", "settle: fenced by the payout",
+		"rail: its attempt stands", "rail submit: fenced by the rail", "rail submit: state RAIL_ACKED", "ask: gave it up", "late: heard", "settle: done", "settle: fenced by the payout",
 		"post: done", "post: posted before", "post: fenced by the account", "resolve: done", "give up: done", "raise fence: done", "raise mark: done",
 	} {
 		if seen[what] == 0 {

@@ -211,8 +211,13 @@ func (m *machine) resolve(p *payout, token paystore.Token, verdict paystore.Verd
 		paystore.VerdictPaid: paystore.RailAcked, paystore.VerdictRejected: paystore.Failed,
 		paystore.VerdictNotFound: paystore.Failed, paystore.VerdictUndetermined: paystore.Abandoned,
 	}[verdict]
-	want, moves := p.arrow(token, paystore.RailAmbiguous, to)
-	if moves && !p.leaves(verdict) {
+	from := paystore.RailAmbiguous
+	if p.state == paystore.RailSubmitted && to != paystore.Abandoned && (p.attempt == nil || p.attempt.outcome == paystore.OutcomeRejected) {
+		from = paystore.RailSubmitted
+	}
+	want, moves := p.arrow(token, from, to)
+	inFlight := p.state == paystore.RailSubmitted && p.attempt != nil && p.attempt.outcome == ""
+	if inFlight || moves && !p.leaves(verdict) {
 		want, moves = noEvidence, false
 	}
 	_, err := m.store.Resolve(m.t.Context(), resolution(p.id, token, verdict))
@@ -281,7 +286,7 @@ func (m *machine) openOnAccount(a *account, except string) {
 			want = append(want, p.id)
 		}
 	}
-	open, err := m.store.OpenOnAccount(m.t.Context(), a.id, except)
+	open, err := m.store.OpenOnAccount(m.t.Context(), a.id, except, nil, posting.MostListed)
 	m.judge("open on account", done, err)
 	for _, p := range open {
 		got = append(got, p.PayoutID)

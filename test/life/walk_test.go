@@ -21,7 +21,7 @@ func (m *machine) walk(r *rapid.T) {
 		"release": m.under(m.release), "check funds": m.under(m.checkFunds), "submit": m.under(m.submit), "reject": m.under(m.reject),
 		"settle": m.under(m.settle), "post": m.under(m.post), "rail submit": m.drawRailSubmit,
 		"question the rail": m.drawAsk, "the rail answers late": m.drawLate, "time passes": m.drawOld, "resolve": m.drawResolve, "give up": m.drawGiveUp,
-		"raise": m.drawRaise, "pay two at once": m.payTwo,
+		"raise": m.drawRaise, "pay two at once": m.payTwo, "take the rail's word": m.payByWord,
 	})
 }
 
@@ -227,6 +227,18 @@ func (m *machine) payTwo(r *rapid.T) {
 		m.claim(p, g.owner, g.token)
 		m.post(p, g.token)
 	}
+}
+
+// payByWord brings a payout to its acknowledgement by the rail's record, with no attempt
+// of its own (K-7.9), and would send it to the rail after that.
+func (m *machine) payByWord(r *rapid.T) {
+	a := m.drawAccount(r)
+	m.create(posting.CreateParams{AccountID: a.id, Currency: a.currency, IdempotencyKey: uuid.NewString(), AmountMinor: 1})
+	p, g := m.payouts[len(m.payouts)-1], m.grant(a)
+	m.claim(p, g.owner, g.token)
+	m.submit(p, g.token)
+	m.resolve(p, g.token, paystore.VerdictPaid)
+	m.railSubmit(p, g.token, acks)
 }
 
 // drawRaise raises fence or mark to a token drawn for the account, nobody's grant, or

@@ -1,9 +1,9 @@
 //go:build pooler
 
-// Package pooler proves that the lock store works behind PgBouncer in
+// Package pooler_test proves that the lock store works behind PgBouncer in
 // transaction mode, and that migrations refuse to (K-12.3). It needs pgbouncer
 // on the PATH; `make pooler` installs it where that is Debian.
-package pooler
+package pooler_test
 
 import (
 	"bytes"
@@ -75,7 +75,7 @@ pidfile = %[4]s/pid
 // refuses to be root.
 func start(t *testing.T, dir string) {
 	t.Helper()
-	cmd := exec.Command("pgbouncer", filepath.Join(dir, "pgbouncer.ini"))
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "pgbouncer", filepath.Join(dir, "pgbouncer.ini"))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if os.Geteuid() == 0 {
@@ -114,7 +114,7 @@ func write(t *testing.T, path, text string) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func freePort(t *testing.T) int {
 }
 
 // connect waits until the pooler answers.
-func connect(t *testing.T, config *pgx.ConnConfig) *pgx.Conn {
+func connect(t *testing.T, config *pgx.ConnConfig) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -133,7 +133,7 @@ func connect(t *testing.T, config *pgx.ConnConfig) *pgx.Conn {
 		conn, err := pgx.ConnectConfig(ctx, config)
 		if err == nil {
 			t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(ctx)) }) // the test is over
-			return conn
+			return
 		}
 		select {
 		case <-ctx.Done():

@@ -264,6 +264,9 @@ func (l *life) enforced(t *testing.T, conn *pgx.Conn, target lockstore.Token) {
 		}
 	}
 	for _, token := range append(l.tokens(), target) {
+		if token > target {
+			continue // of the new life already
+		}
 		if got := accepted(token); got != [2]int64{} {
 			t.Errorf("token %s: the account took %d, the rail's mark %d", token, got[0], got[1])
 		}

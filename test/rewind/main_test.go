@@ -12,15 +12,25 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dlockctl/dlockctl/internal/cli"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
+	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
-// TestMain is an operator's fast-forward where the test binary was started as one.
+// program is the name under which the test binary is the program.
+const program = "dlockctl"
+
+// TestMain is an operator's fast-forward where the test binary was started as one, and
+// the program itself where it was started under its name.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == program {
+		os.Exit(cli.Main(context.Background(), os.Args[1:], ui.System()))
+	}
 	if order := os.Getenv(orderVariable); order != "" {
 		os.Exit(carryOut(context.Background(), order, os.Stdin, os.Stdout))
 	}

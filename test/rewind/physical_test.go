@@ -95,7 +95,7 @@ func TestAsynchronousStandbyIsPromoted(t *testing.T) {
 
 		l.closed(t, second.dsn)
 		stores := l.stores(t, second.dsn)
-		old, err := postgres.ReadOldPrimary(t.Context(), place(primary.dsn).config(t, "t_auditor"))
+		old, err := stores.Lock.(*postgres.Rewinder).OldPrimary(t.Context(), place(primary.dsn).config(t, "t_auditor"))
 		if err != nil {
 			t.Fatal(err)
 		}

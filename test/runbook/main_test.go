@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dlockctl/dlockctl/internal/cli"
+	"github.com/dlockctl/dlockctl/internal/etcdtest"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -16,5 +17,5 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == program {
 		os.Exit(cli.Main(context.Background(), os.Args[1:], ui.System()))
 	}
-	pgtest.Main(m)
+	etcdtest.Main(m, pgtest.Main)
 }

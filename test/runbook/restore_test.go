@@ -29,6 +29,24 @@ func restored() map[string]func(*testing.T, *stage) (after func()) {
 	}
 }
 
+// The cases of the runbooks of restores. Unplanned is played beside every page's own
+// blocks here, managed in TestRunbooksOnManagedService, and the others, which take a
+// server of one's own and the backup of it, by make pgbackrest.
+const (
+	unplanned  = "unplanned"
+	managed    = "managed"
+	plain      = "plain"
+	planned    = "planned"
+	pgBackRest = "pgbackrest"
+	standby    = "standby"
+	logical    = "logical"
+	pgUpgrade  = "pg_upgrade"
+)
+
+func cases() []string {
+	return []string{unplanned, managed, plain, planned, pgBackRest, standby, logical, pgUpgrade}
+}
+
 // Every runbook of restores ends where locks are granted above everything that
 // anybody remembers, by its own words.
 //
@@ -40,10 +58,9 @@ func TestRestoreRunbooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.env = append(s.env, "PAYDB_OPERATOR="+s.dbs.Pay.DSN("t_operator"))
 			s.useLockdb(s.dbs.Lock)
 			after := restore(t, s)
-			s.run(t, filepath.Join(folder, name))
+			s.run(t, filepath.Join(folder, name), unplanned)
 			after()
 			s.shows(t, `DLOCKCTL_LOCK_DSN=$LOCKDB_AUDITOR DLOCKCTL_PAY_DSN=$PAYDB_AUDITOR dlockctl restore verify`)
 		})

@@ -65,14 +65,22 @@ func TestNoRunbookIsLeftOut(t *testing.T) {
 	for _, file := range files {
 		_, ofReconcile := planted()[filepath.Base(file)]
 		_, ofRestores := restored()[filepath.Base(file)]
-		if !ofReconcile && !ofRestores {
+		_, ofOperation := operated()[filepath.Base(file)]
+		if !ofReconcile && !ofRestores && !ofOperation && !moved()[filepath.Base(file)] {
 			t.Errorf("no test executes %s", file)
 		}
 		if len(blocks(t, file)) == 0 {
 			t.Errorf("%s has nothing to run", file)
 		}
+		for _, b := range blocks(t, file) {
+			for _, c := range b.when {
+				if !slices.Contains(cases(), c) {
+					t.Errorf("%s, line %d: no test plays the case %q", file, b.line, c)
+				}
+			}
+		}
 	}
-	if want := len(planted()) + len(restored()); len(files) < want {
+	if want := len(planted()) + len(restored()) + len(operated()) + len(moved()); len(files) < want {
 		t.Errorf("%d runbooks in %s, want at least %d", len(files), folder, want)
 	}
 }
@@ -83,11 +91,19 @@ type stage struct {
 	dbs   pgtest.Databases
 	world *plant.World
 	env   []string
+	// home is theirs; what lies in it is found before what is installed.
+	home string
+	// desk is where they sit when it is the server's user who acts, "" for anybody.
+	desk string
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	dbs := pgtest.Migrated(t, 16)
+	return newStageOn(t, pgtest.Migrated(t, 16))
+}
+
+func newStageOn(t *testing.T, dbs pgtest.Databases) *stage {
+	t.Helper()
 	world, err := plant.Healthy(t.Context(), dbs.Pay.Conn(t, "super"), dbs.Lock.Conn(t, "super"), plant.Params{Payouts: 300, Accounts: 24, Seed: 7, Open: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +116,8 @@ func newStage(t *testing.T) *stage {
 	if err := os.Symlink(self, filepath.Join(home, program)); err != nil {
 		t.Fatal(err)
 	}
-	return &stage{dbs: dbs, world: world, env: []string{
+	guard(t, home)
+	return &stage{dbs: dbs, world: world, home: home, env: []string{
 		"HOME=" + home,
 		"PATH=" + home + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"GORACE=atexit_sleep_ms=0",
@@ -108,10 +125,15 @@ func newStage(t *testing.T) *stage {
 		"DLOCKCTL_PAY_DSN=" + dbs.Pay.DSN("t_resource"),
 		"DLOCKCTL_RAIL_DSN=" + dbs.Pay.DSN("t_rail"),
 		"DLOCKCTL_OPERATOR=erin@ops",
-		// What the page calls the auditor's and the owner's logins.
+		// What the page calls the logins of the people.
 		"LOCKDB_AUDITOR=" + dbs.Lock.DSN("t_auditor"),
 		"PAYDB_AUDITOR=" + dbs.Pay.DSN("t_auditor"),
+		"LOCKDB_OPERATOR=" + dbs.Lock.DSN("t_operator"),
+		"PAYDB_OPERATOR=" + dbs.Pay.DSN("t_operator"),
+		"LOCKDB_OWNER=" + dbs.Lock.DSN("t_owner"),
 		"PAYDB_OWNER=" + dbs.Pay.DSN("t_owner"),
+		"LOCKDB_ADMIN=" + dbs.Lock.DSN("super"),
+		"PAYDB_ADMIN=" + dbs.Pay.DSN("super"),
 	}}
 }
 
@@ -131,12 +153,21 @@ func (s *stage) reconciles(t *testing.T, clean bool) {
 	}
 }
 
-// run executes the blocks of a page in one shell.
-func (s *stage) run(t *testing.T, file string) {
+// run executes the blocks of a page in one shell: those for every case, and those for
+// the cases named.
+func (s *stage) run(t *testing.T, file string, cases ...string) {
+	t.Helper()
+	s.runBlocks(t, file, func(b block) bool { return len(b.when) == 0 || b.isFor(cases...) })
+}
+
+func (s *stage) runBlocks(t *testing.T, file string, wanted func(block) bool) {
 	t.Helper()
 	var script strings.Builder
 	script.WriteString("set -u\n")
 	for _, b := range blocks(t, file) {
+		if !wanted(b) {
+			continue
+		}
 		fmt.Fprintf(&script, "set %se\n%s\nrc=$?\nif [ $rc != %d ]; then echo \"line %d: exit $rc, want %d\" >&2; exit 99; fi\n",
 			map[bool]string{true: "-", false: "+"}[b.exit == 0], b.text, b.exit, b.line, b.exit)
 	}
@@ -150,16 +181,27 @@ func (s *stage) run(t *testing.T, file string) {
 func (s *stage) shell(t *testing.T, script string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
-	cmd.Env = s.env
-	cmd.Dir = t.TempDir()
+	cmd.Env = append(slices.Clone(s.env), "PGSERVICEFILE="+s.services(t))
+	if s.desk != "" {
+		cmd.Dir = s.desk
+		s.asServer(cmd)
+	} else {
+		cmd.Dir = t.TempDir()
+	}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// block is what stands between ```sh and ```; `sh exit=7` says how it must end.
+// block is what stands between ```sh and ```; `sh exit=7` says how it must end, and
+// `sh when=plain,planned` in which cases it is run.
 type block struct {
 	text       string
 	line, exit int
+	when       []string
+}
+
+func (b block) isFor(cases ...string) bool {
+	return slices.ContainsFunc(b.when, func(c string) bool { return slices.Contains(cases, c) })
 }
 
 func blocks(t *testing.T, file string) []block {
@@ -180,7 +222,7 @@ func blocks(t *testing.T, file string) []block {
 			inside = false
 		case isFence && slices.Contains(words, "sh"):
 			inside = true
-			found = append(found, block{line: n, exit: exitOf(t, words)})
+			found = append(found, block{line: n, exit: exitOf(t, words), when: whenOf(words)})
 		case inside:
 			found[len(found)-1].text += lines.Text() + "\n"
 		}
@@ -189,6 +231,15 @@ func blocks(t *testing.T, file string) []block {
 		t.Fatal(err)
 	}
 	return found
+}
+
+func whenOf(words []string) []string {
+	for _, w := range words {
+		if text, found := strings.CutPrefix(w, "when="); found {
+			return strings.Split(text, ",")
+		}
+	}
+	return nil
 }
 
 func exitOf(t *testing.T, words []string) int {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/dlockctl/dlockctl/internal/config"
@@ -27,21 +28,21 @@ import (
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
-// OpenStore opens the lock store.
-type OpenStore func(ctx context.Context, opts postgres.Options) (lockstore.Store, error)
-
 // App is one run of the program.
 type App struct {
 	Streams *ui.Streams
 
-	open  OpenStore
+	open    OpenStore // a test's, in place of the configured backend
+	program Program
+	// tree makes the tree of all commands.
+	tree  func() *cobra.Command
 	args  []string
 	flags *pflag.FlagSet
 
 	config     *config.Config
 	deadline   *deadline
 	store      lockstore.Store
-	purpose    postgres.Purpose
+	purpose    Purpose
 	pay        *paystore.DB
 	payPurpose paystore.Purpose
 	rail       *paystore.DB
@@ -51,21 +52,13 @@ type App struct {
 
 // New returns the app for one run with these arguments.
 func New(streams *ui.Streams, args []string) *App {
-	return &App{Streams: streams, args: args, open: openPostgres}
+	return &App{Streams: streams, args: args}
 }
 
 // WithStore replaces the way the lock store is opened.
 func (a *App) WithStore(open OpenStore) *App {
 	a.open = open
 	return a
-}
-
-func openPostgres(ctx context.Context, opts postgres.Options) (lockstore.Store, error) {
-	store, err := postgres.Open(ctx, opts)
-	if err != nil {
-		return nil, err // a nil *Store in the interface would not be nil
-	}
-	return store, nil
 }
 
 // Close releases what was opened.
@@ -114,17 +107,22 @@ func (a *App) flag(name string) (string, bool) {
 	return f.Value.String(), true
 }
 
-// LockStore opens the lock store for a purpose, once. See [postgres.Open] for
-// its errors; they have their rows in the error table.
-func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstore.Store, error) {
+// flagSlice is flag for a list.
+func (a *App) flagSlice(name string) ([]string, bool) {
+	if _, given := a.flag(name); !given {
+		return nil, false
+	}
+	list, err := a.flags.GetStringSlice(name)
+	return list, err == nil
+}
+
+// LockStore opens the lock store for a purpose, once. See the Open of each backend
+// for its errors; they have their rows in the error table.
+func (a *App) LockStore(ctx context.Context, purpose Purpose) (lockstore.Store, error) {
 	if a.store != nil && purpose <= a.purpose {
 		return a.store, nil
 	}
-	opts, err := a.lockOptions(purpose)
-	if err != nil {
-		return nil, err
-	}
-	store, err := a.open(ctx, opts)
+	store, err := a.AnotherStore(ctx, purpose)
 	if err != nil {
 		return nil, err
 	}
@@ -135,23 +133,45 @@ func (a *App) LockStore(ctx context.Context, purpose postgres.Purpose) (lockstor
 	return store, nil
 }
 
+// AnotherStore opens a lock store beside the one that [App.LockStore] opens once:
+// the configured backend, or the lock-server that stands for it. The caller closes it.
+func (a *App) AnotherStore(ctx context.Context, purpose Purpose) (lockstore.Store, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	if store, err := a.serverStore(ctx, cfg, purpose); store != nil || err != nil {
+		return store, err
+	}
+	open, err := a.opener(cfg, purpose)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.open != nil:
+		return a.open(ctx, purpose)
+	}
+	return open(ctx)
+}
+
 // lockOptions say how lockdb is opened for a purpose.
-func (a *App) lockOptions(purpose postgres.Purpose) (postgres.Options, error) {
+func (a *App) lockOptions(purpose Purpose) (postgres.Options, error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return postgres.Options{}, err
 	}
-	opts := postgres.Options{AllowSameInstance: cfg.AllowSameInstance, Environment: cfg.Environment, Purpose: purpose, MaxConns: 1, MarkDir: cfg.MarkDir}
+	opts := postgres.Options{AllowSameInstance: cfg.SharesInstance(), Environment: cfg.Environment, Purpose: purpose, MaxConns: 1, MarkDir: cfg.MarkDir}
 	if opts.Config, err = a.LockConfig(); err != nil {
 		return postgres.Options{}, err
 	}
 	// Only who changes something must know that money stands elsewhere (K-6.1).
-	if purpose >= postgres.Changing && (cfg.Pay.Configured() || cfg.Embedded()) {
+	if purpose >= Changing && (cfg.Pay.Configured() || cfg.Embedded()) {
 		if opts.PeerConfig, err = a.PayConfig(); err != nil {
 			return postgres.Options{}, err
 		}
+		opts.PeerConfig = soon(opts.PeerConfig)
+		opts.PayHighest = a.payHighest(opts.PeerConfig)
 	}
-	if purpose >= postgres.Changing {
+	if purpose >= Changing {
 		a.Badge()
 	}
 	a.warnSameInstance(cfg)
@@ -169,8 +189,37 @@ func (a *App) warnSameInstance(cfg *config.Config) {
 	})
 }
 
-// LockConfig returns how to reach lockdb.
+// LockConfig returns how to reach the database of lock.dsn, for what works on the
+// database itself: lockdb, or with the backend syncguard the one with its tables.
 func (a *App) LockConfig() (*pgx.ConnConfig, error) {
+	if err := a.wantsDatabase(); err != nil {
+		return nil, err
+	}
+	return a.lockConfig()
+}
+
+// LockdbConfig is LockConfig for what works on lockdb alone. Where the locks are kept
+// elsewhere there is none, unless with etcd one is still named: the one of before.
+func (a *App) LockdbConfig() (*pgx.ConnConfig, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Backend == config.SyncGuard {
+		return nil, noLockdb(cfg)
+	}
+	return a.LockConfig()
+}
+
+// noLockdb says that the locks are elsewhere.
+func noLockdb(cfg *config.Config) *Failure {
+	return &Failure{
+		Exit: Usage, Code: "no_database", Message: fmt.Sprintf("the backend is %s (from %s): there is no lockdb", cfg.Backend, cfg.Origin("backend")),
+		Hint: "this works on lockdb itself: give --backend postgres and lock.dsn for one",
+	}
+}
+
+func (a *App) lockConfig() (*pgx.ConnConfig, error) {
 	return a.connConfig("lock", func(c *config.Config) config.Database { return c.Lock }, (*devenv.Env).LockDSN)
 }
 
@@ -216,6 +265,8 @@ func (a *App) connConfig(name string, pick func(*config.Config) config.Database,
 		case err != nil:
 			return nil, noDatabase(name)
 		}
+	case name == "lock" && cfg.Backend == config.Etcd:
+		return nil, noLockdb(cfg)
 	default:
 		return nil, noDatabase(name)
 	}

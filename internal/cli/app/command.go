@@ -15,6 +15,10 @@ import (
 // GlobalFlags adds the flags that every command takes.
 func (a *App) GlobalFlags(flags *pflag.FlagSet) {
 	flags.StringP("output", "o", "table", "output `FORMAT`: "+strings.Join(ui.Formats(), "|"))
+	flags.StringSlice("columns", nil, "show these `COLUMNS` of a table or CSV, by their JSON names, in this order")
+	flags.Bool("no-headers", false, "leave the titles of a table or CSV out")
+	flags.String("jq", "", "filter the JSON with a jq `EXPRESSION`, and print strings as they are")
+	flags.String("template", "", "print the JSON through a Go `TEMPLATE`")
 	flags.StringP("profile", "p", "dev", "profile `NAME` of the configuration file; dev is the embedded databases")
 	flags.String("config", "", "configuration `FILE` (default $XDG_CONFIG_HOME/dlockctl/config.yaml)")
 	flags.String("lock-dsn-file", "", "`FILE` that holds lockdb's connection string")
@@ -25,6 +29,8 @@ func (a *App) GlobalFlags(flags *pflag.FlagSet) {
 	flags.String("color", "auto", "colour `WHEN`: auto|always|never")
 	flags.String("state-dir", "", "`FOLDER` of the embedded databases")
 	flags.Bool("allow-same-instance", false, "go on though locks and money share one PostgreSQL instance")
+	serverFlags(flags)
+	backendFlags(flags)
 }
 
 // Connection returns the flags of the running command that say which database
@@ -32,7 +38,9 @@ func (a *App) GlobalFlags(flags *pflag.FlagSet) {
 // printed to be run needs them as well.
 func (a *App) Connection() []string {
 	var given []string
-	for _, name := range []string{"profile", "config", "lock-dsn-file", "pay-dsn-file", "rail-dsn-file", "state-dir", "environment"} {
+	for _, name := range []string{
+		"profile", "config", "backend", "etcd-endpoints", "lock-dsn-file", "pay-dsn-file", "rail-dsn-file", "server", "state-dir", "environment",
+	} {
 		if value, set := a.flag(name); set {
 			given = append(given, "--"+name, value)
 		}

@@ -47,7 +47,7 @@ type rule struct {
 // databases are the embedded ones.
 func rules(embedded bool) []rule {
 	unreachableHint := unreachableHint(embedded)
-	return slices.Concat(unfinishedRules(), stopRules(), lockRules(unreachableHint), payRules(unreachableHint), restoreRules(unreachableHint), migrationRules(), []rule{
+	return slices.Concat(unfinishedRules(), stopRules(), serviceRules(), etcdRightRules(), lockRules(unreachableHint), payRules(unreachableHint), restoreRules(unreachableHint), migrationRules(), etcdRules(), []rule{
 		typed("VersionError", Refused, "server_too_old", func(*instance.VersionError) (string, any) {
 			return "upgrade the server, or give the address of a newer one", nil
 		}),
@@ -111,7 +111,7 @@ func lockRules(unreachableHint string) []rule {
 				_, by := heldHint(held)
 				details.HeldBy = by
 			}
-			return "wait longer, or look who holds it with dlockctl lock show", details
+			return "wait longer, or look who holds it with dlockctl lock list", details
 		}),
 		typed("HeldError", Held, "held", heldHint),
 		typed("BlockedError", Held, "blocked", func(e *lockstore.BlockedError) (string, any) {

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"strings"
+
 	"github.com/dlockctl/dlockctl/internal/paystore"
 )
 
@@ -26,7 +28,10 @@ func payRules(unreachableHint string) []rule {
 			return "a higher token takes it over: acquire the account's lock first",
 				map[string]any{"payout_id": e.PayoutID, "claimed_by": e.By, "token": e.Token, "token_str": e.Token.String()}
 		}),
-		typed("GateClosedError", Refused, "pay_gate_closed", func(e *paystore.GateClosedError) (string, any) { return e.Hint, nil }),
+		typed("GateClosedError", Refused, "pay_gate_closed", func(e *paystore.GateClosedError) (string, any) {
+			// The schema's own hint (V16) names thaw, which opens lockdb's gate alone.
+			return strings.Replace(e.Hint, "dlockctl thaw", "dlockctl restore paydb", 1), nil
+		}),
 		typed("BlockedError", Held, "blocked", func(e *paystore.BlockedError) (string, any) {
 			return "an open transaction keeps the rows; look it up in pg_stat_activity and end it", map[string]any{"pids": e.PIDs}
 		}),

@@ -13,7 +13,11 @@ import (
 func unfinishedRules() []rule {
 	return []rule{
 		typed("CutOffError", Unknown, "cut_off", func(e *restore.CutOffError) (string, any) {
-			return "run dlockctl restore fast-forward again: it completes what was begun", map[string]string{"step": string(e.Step)}
+			hint := "run dlockctl restore fast-forward --reason TEXT again: it completes what was begun"
+			if e.Granting() && e.Step != restore.StepCloseGate {
+				hint = "see whether all is done: dlockctl restore verify"
+			}
+			return hint, map[string]string{"step": string(e.Step)}
 		}),
 		typed("UnknownOutcomeError", Unknown, "outcome_unknown", func(*owner.UnknownOutcomeError) (string, any) {
 			return "it may have been done: look with dlockctl restore plan; running it again is safe", nil
@@ -29,6 +33,12 @@ func restoreRules(unreachableHint string) []rule {
 		}),
 		typed("PlanFileError", Usage, "plan_file", func(*restore.PlanFileError) (string, any) { return "dlockctl restore plan --out FILE", nil }),
 		typed("ThawRefusedError", Refused, "thaw_refused", func(e *restore.ThawRefusedError) (string, any) { return e.Hint(), nil }),
+		typed("TakenOverError", Refused, "gate_moved", func(e *restore.TakenOverError) (string, any) {
+			if e.Gate.Open() {
+				return "see that all is done: dlockctl restore verify", map[string]string{"step": string(e.Step)}
+			}
+			return "let the other one end, then look with dlockctl restore plan", map[string]string{"step": string(e.Step)}
+		}),
 		typed("GateMovedError", Refused, "gate_moved", func(*lockstore.GateMovedError) (string, any) {
 			return "somebody else moved the gate meanwhile: look with dlockctl restore plan", nil
 		}),
@@ -38,9 +48,9 @@ func restoreRules(unreachableHint string) []rule {
 			return "ask the rail about each: dlockctl payout resolve ID --from-rail", map[string]int64{"payouts": e.Payouts}
 		}),
 		sentinel("ErrMissing", mark.ErrMissing, Refused, "mark_missing",
-			"give the folder it is in with --mark-dir; lost, it is made anew by dlockctl restore fast-forward --accept-missing outside_mark"),
+			"give the folder it is in with --mark-dir; lost, it is made anew by dlockctl restore fast-forward --accept-missing outside_mark --reason TEXT"),
 		typed("DamagedError", Refused, "mark_damaged", func(e *mark.DamagedError) (string, any) {
-			return "it is made anew by dlockctl restore fast-forward --accept-missing outside_mark", map[string]string{"path": e.Path}
+			return "it is made anew by dlockctl restore fast-forward --accept-missing outside_mark --reason TEXT", map[string]string{"path": e.Path}
 		}),
 		typed("BlockedError", Held, "blocked", func(e *owner.BlockedError) (string, any) {
 			return "an open transaction is in the way; end it and try again", map[string]any{"blockers": e.Blockers}

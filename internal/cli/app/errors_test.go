@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/config"
@@ -30,6 +31,9 @@ import (
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/floor"
 	"github.com/dlockctl/dlockctl/internal/restore"
+	"github.com/dlockctl/dlockctl/internal/service/payapi"
+	"github.com/dlockctl/dlockctl/internal/service/paydb"
+	"github.com/dlockctl/dlockctl/internal/service/problem"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -90,10 +94,23 @@ func samples() []sample {
 		{"StalePlanError", &restore.StalePlanError{Moved: []string{"the target"}}, app.Refused, "stale_plan"},
 		{"PlanFileError", &restore.PlanFileError{Problem: "edited"}, app.Usage, "plan_file"},
 		{"ThawRefusedError", &restore.ThawRefusedError{Why: "restored", Command: "dlockctl restore plan"}, app.Refused, "thaw_refused"},
+		{"TakenOverError", &restore.TakenOverError{Step: restore.StepVerify}, app.Refused, "gate_moved"},
 		{"GateMovedError", &lockstore.GateMovedError{}, app.Refused, "gate_moved"},
 		{"ErrLockdbFirst", restore.ErrLockdbFirst, app.Refused, "lockdb_first"},
 		{"ErrNoPaydb", errors.Join(restore.ErrNoPaydb, errors.New("refused")), app.Refused, "no_paydb"},
 		{"UnresolvedError", &floor.UnresolvedError{Payouts: 2}, app.Refused, "unresolved_payouts"},
+		{"RoleError", &paydb.RoleError{Login: "l", Role: paydb.Rail, Problem: "it lacks the rights of that role"}, app.Refused, "wrong_login"},
+		{"RailError", &payapi.RailError{}, app.Unreachable, "rail_unreachable"},
+		{"Problem", problem.New(401, problem.Unauthenticated, "no key"), app.Refused, "unauthenticated"},
+		{"Problem", problem.New(403, problem.Forbidden, "no scope"), app.Refused, "forbidden"},
+		{"Problem", problem.New(503, problem.FloorUnknown, "not told yet"), app.Refused, "floor_unknown"},
+		{"Problem", problem.New(429, problem.RateLimited, "too often"), app.Unreachable, "rate_limited"},
+		{"Problem", problem.New(503, problem.Draining, "stopping"), app.Unreachable, "draining"},
+		{"Problem", problem.New(408, problem.TooSlow, "slow"), app.Unreachable, "too_slow"},
+		{"Problem", problem.New(413, problem.TooLarge, "large"), app.Usage, "too_large"},
+		{"Problem", problem.New(415, problem.MediaType, "no JSON"), app.Unexpected, "media_type"},
+		{"Problem", problem.New(422, problem.Usage, "validation failed"), app.Usage, "usage"},
+		{"Problem", problem.New(500, problem.Unexpected, "oops"), app.Unexpected, "unexpected"},
 		{"ErrMissing", mark.ErrMissing, app.Refused, "mark_missing"},
 		{"DamagedError", &mark.DamagedError{Path: "/m", Problem: "edited"}, app.Refused, "mark_damaged"},
 		{"BlockedError", &owner.BlockedError{Doing: "advance", Blockers: []owner.Process{{PID: 7}}}, app.Held, "blocked"},
@@ -116,6 +133,8 @@ func samples() []sample {
 		{"SignalError", &app.SignalError{Signal: syscall.SIGINT}, app.Interrupted, "interrupted"},
 		{"SignalError", &app.SignalError{Signal: syscall.SIGTERM}, app.Terminated, "terminated"},
 		{"ConnectError", &pgconn.ConnectError{Config: &pgconn.Config{}}, app.Unreachable, "unreachable"},
+		{"EtcdError", rpctypes.ErrPermissionDenied, app.Refused, "permission_denied"},
+		{"EtcdError", rpctypes.ErrNoSpace, app.Unexpected, "etcd"},
 		{"PgError", &pgconn.PgError{Code: "42501"}, app.Refused, "permission_denied"},
 		{"PgError", &pgconn.PgError{Code: "XX000"}, app.Unexpected, "database"},
 	}
@@ -152,7 +171,7 @@ func TestEveryExportedErrorHasARow(t *testing.T) {
 	rows := app.RuleNames()
 	for _, dir := range []string{
 		"../../lockstore", "../../paystore", "../../flyway", "../../config", "../../devenv", "../../devenv/cluster", "../../instance",
-		"../../restore", "../../instance/owner", "../../lockstore/mark", "../../paystore/floor",
+		"../../restore", "../../instance/owner", "../../lockstore/mark", "../../paystore/floor", "../../service/paydb", "../../service/payapi",
 	} {
 		names := exportedErrors(t, dir)
 		if dir == "../../lockstore" && len(names) < 12 {

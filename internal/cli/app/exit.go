@@ -22,6 +22,15 @@ const (
 	Incomplete  Exit = 11  // a check could not finish and found nothing so far
 	Interrupted Exit = 130 // SIGINT
 	Terminated  Exit = 143 // SIGTERM
+
+	// Of run alone, whose other codes are its command's.
+	NotExecutable Exit = 126 // the command cannot be executed
+	NoCommand     Exit = 127 // there is no such command
+	NotAcquired   Exit = 200 // held by another, or refused; nothing was run
+	WaitTimeout   Exit = 201 // the wait ran out; nothing was run
+	RunLost       Exit = 202 // the lock was lost, and the command stopped
+	RunRevoked    Exit = 203 // an operator revoked the lock, and the command was stopped
+	RunDown       Exit = 204 // the database did not answer in time
 )
 
 // Meaning says an exit code in words; the documentation is held to it by a
@@ -56,6 +65,20 @@ func (e Exit) Meaning() string {
 		return "interrupted (SIGINT)"
 	case Terminated:
 		return "terminated (SIGTERM), or hung up (SIGHUP)"
+	case NotExecutable:
+		return "`run`: the command cannot be executed"
+	case NoCommand:
+		return "`run`: there is no such command"
+	case NotAcquired:
+		return "`run`: lock not acquired, nothing was run; `--conflict-exit-code` moves it"
+	case WaitTimeout:
+		return "`run`: the wait ran out, nothing was run"
+	case RunLost:
+		return "`run`: lock lost, command stopped"
+	case RunRevoked:
+		return "`run`: lock revoked, command stopped"
+	case RunDown:
+		return "`run`: database unreachable; the command was not run, or stopped before the lease could end"
 	default:
 		return "exit " + strconv.Itoa(int(e))
 	}
@@ -65,6 +88,7 @@ func (e Exit) Meaning() string {
 func Exits() []Exit {
 	return []Exit{
 		OK, Unexpected, Usage, NotFound, Held, Lost, Refused, Findings,
-		Unreachable, History, Unknown, Incomplete, Interrupted, Terminated,
+		Unreachable, History, Unknown, Incomplete, NotExecutable, NoCommand, Interrupted, Terminated,
+		NotAcquired, WaitTimeout, RunLost, RunRevoked, RunDown,
 	}
 }

@@ -1,5 +1,7 @@
 package app
 
+import "slices"
+
 // Explain and RuleNames open the error table to its test.
 func Explain(err error) Problem { return explain(err, false) }
 
@@ -10,6 +12,15 @@ func RuleNames() []string {
 		names = append(names, r.name)
 	}
 	return names
+}
+
+// StoreCodes lists the code strings of the two stores' errors.
+func StoreCodes() []string {
+	var codes []string
+	for _, r := range slices.Concat(lockRules(""), payRules("")) {
+		codes = append(codes, r.code)
+	}
+	return codes
 }
 
 // RuleCodes lists the code strings of the error table with their exits.

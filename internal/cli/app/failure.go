@@ -66,3 +66,25 @@ func (e *stoppedError) Error() string { return fmt.Sprintf("%v: %v", e.cause, e.
 
 // Unwrap returns the cause alone: what broke off says nothing of its own.
 func (e *stoppedError) Unwrap() error { return e.cause }
+
+// FailureOf is what the error table says of an error, with another exit code: run's
+// own failures stay clear of its command's codes.
+func (a *App) FailureOf(err error, exit Exit) *Failure {
+	problem := explain(err, a.embedded())
+	return &Failure{Exit: exit, Code: problem.Code, Message: problem.Message, Hint: a.Runnable(problem.Hint), Details: problem.Details}
+}
+
+// ChildExit passes the exit code of a command on that was run: it has said itself
+// what was to be said. Nil for 0.
+func ChildExit(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &childError{Exit(code)}
+}
+
+type childError struct{ exit Exit }
+
+func (e *childError) Error() string {
+	return fmt.Sprintf("the command ended with exit code %d", e.exit)
+}

@@ -38,10 +38,11 @@ func (a *App) Protect() error {
 			Hint: "the name is compared letter by letter",
 		}
 	default:
-		return &Failure{
-			Exit: Refused, Code: "protected", Message: fmt.Sprintf("profile %q is protected; nothing was changed", profile),
-			Hint: "look with --dry-run, then say which profile you mean: --confirm=" + profile,
+		hint := "say which profile you mean: --confirm=" + profile
+		if a.flags.Lookup("dry-run") != nil {
+			hint = "look with --dry-run, then " + hint
 		}
+		return &Failure{Exit: Refused, Code: "protected", Message: fmt.Sprintf("profile %q is protected; nothing was changed", profile), Hint: hint}
 	}
 }
 

@@ -53,7 +53,7 @@ func (a *App) payOptions(address func() (*pgx.ConnConfig, error), purpose paysto
 	if err != nil {
 		return paystore.Options{}, err
 	}
-	opts := paystore.Options{AllowSameInstance: cfg.AllowSameInstance, Environment: cfg.Environment, Purpose: purpose, MaxConns: 1}
+	opts := paystore.Options{AllowSameInstance: cfg.SharesInstance(), Environment: cfg.Environment, Purpose: purpose, MaxConns: 1}
 	if opts.Config, err = address(); err != nil {
 		return paystore.Options{}, err
 	}
@@ -69,8 +69,8 @@ func (a *App) payOptions(address func() (*pgx.ConnConfig, error), purpose paysto
 
 // lockPeer is where lockdb is, nil where nobody says.
 func (a *App) lockPeer(cfg *config.Config) (*pgx.ConnConfig, error) {
-	if !cfg.Lock.Configured() && !cfg.Embedded() {
+	if cfg.Backend == config.Etcd || !cfg.Lock.Configured() && !cfg.Embedded() {
 		return nil, nil
 	}
-	return a.LockConfig()
+	return a.lockConfig()
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -118,7 +117,7 @@ func runList(ctx context.Context, a *app.App, opts listOptions) error {
 	case !operator && opts.action != "":
 		return app.UsageError("add --kind operator", "--action is for the operator log")
 	}
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := a.LockStore(ctx, app.Reading)
 	if err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func runShow(ctx context.Context, a *app.App, kind, text string) error {
 	if err != nil || id < 1 {
 		return app.UsageError("give the id that revoke or audit list printed", "audit id %q is not a number from 1", text)
 	}
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := a.LockStore(ctx, app.Reading)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -70,15 +69,12 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 	if params.Operator, err = a.Operator(); err != nil {
 		return err
 	}
-	purpose := postgres.Reading
+	purpose := app.Reading
 	if !opts.dryRun {
-		purpose = postgres.Changing
+		purpose = app.Changing
 		if err := guardPrune(a, opts); err != nil {
 			return err
 		}
-	}
-	if params.Below, err = lowestClaim(ctx, a); err != nil {
-		return err
 	}
 	store, err := a.LockStore(ctx, purpose)
 	if err != nil {
@@ -86,7 +82,10 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 	}
 	pruner, able := store.(lockstore.JournalPruner)
 	if !able {
-		return fmt.Errorf("prune the grant journal: %w", lockstore.ErrUnsupported)
+		return app.Lacks(store, "journal that is pruned", "dlockctl audit prune is for lockdb")
+	}
+	if params.Below, err = lowestClaim(ctx, a); err != nil {
+		return err
 	}
 	if opts.dryRun || !opts.yes {
 		plan, err := pruner.PruneJournal(ctx, params)

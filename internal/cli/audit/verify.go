@@ -8,7 +8,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -34,7 +33,7 @@ func newVerifyCmd(a *app.App) *cobra.Command {
 }
 
 func runVerify(ctx context.Context, a *app.App) error {
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := a.LockStore(ctx, app.Reading)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/config/userfile"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -105,7 +106,10 @@ func runProfiles(a *app.App) error {
 	views := []profileView{}
 	for _, p := range cfg.Named() {
 		v := profileView{p.Name, p.Name == cfg.Profile, p.Protected, p.Environment, p.Lock.Describe(), p.Pay.Describe()}
-		if p.Name == config.DevProfile && !p.Lock.Configured() && !p.Pay.Configured() {
+		if p.Backend == config.Etcd {
+			v.Lock = p.Etcd.Describe()
+		}
+		if p.Name == config.DevProfile && p.Backend != config.Etcd && !p.Lock.Configured() && !p.Pay.Configured() {
 			v.Lock, v.Pay = "embedded", "embedded"
 			v.Environment = cmp.Or(v.Environment, config.DevEnvironment)
 		}
@@ -148,7 +152,7 @@ func runInit(cmd *cobra.Command, a *app.App) error {
 		path = a.Streams.Env("DLOCKCTL_CONFIG")
 	}
 	if path == "" {
-		path = config.DefaultFile(a.Streams.Env)
+		path = userfile.Path(a.Streams.Env)
 	}
 	if path == "" {
 		return app.UsageError("say where: --config FILE", "there is no home folder to write a configuration file into")

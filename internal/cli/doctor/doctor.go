@@ -6,31 +6,56 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/doctor"
+	"github.com/dlockctl/dlockctl/internal/lockstore/etcd"
+	"github.com/dlockctl/dlockctl/internal/lockstore/syncguard/tables"
+	"github.com/dlockctl/dlockctl/internal/service/client"
+	"github.com/dlockctl/dlockctl/internal/service/httpd"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
 // New returns the doctor command.
 func New(a *app.App) *cobra.Command {
 	var exitCode bool
+	var bundle string
+	// Each command of a bundle has the deadline of its own, too.
+	longer := func() time.Duration {
+		if bundle == "" {
+			return 0
+		}
+		return bundleTime
+	}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look at every precondition, and say how to put right what is not",
 		Long: "Look at everything that the guarantees rest on, in both databases: guards, token sequence, gates,\n" +
 			"roles, settings, clocks. It only reads; SELECT as dlock_auditor is enough. What fails comes first,\n" +
 			"with what it means and the statement or command that puts it right, word for word. What could\n" +
-			"not be read is unknown, never ok. docs/doctor.md lists the checks.\n\n" +
+			"not be read is unknown, never ok. docs/doctor.md lists the checks. With the backend syncguard it\n" +
+			"looks at the library's tables instead.\n\n" +
 			"Exit 8 when neither database could be read. With --exit-code, exit 7 when a check fails and 11\n" +
-			"when none does and some are unknown.",
-		Example: "  dlockctl doctor\n  dlockctl doctor --exit-code -o json",
+			"when none does and some are unknown.\n\n" +
+			"--bundle runs this and eleven other commands that only read, and packs their answers.",
+		Example: "  dlockctl doctor\n  dlockctl doctor --exit-code -o json\n  dlockctl doctor --bundle support.tar.gz",
 		Args:    app.Args(),
-		RunE:    a.Run(func(ctx context.Context, _ []string) error { return runDoctor(ctx, a, exitCode) }),
+		RunE: a.RunWaiting(longer, func(ctx context.Context, _ []string) error {
+			switch {
+			case bundle != "" && exitCode:
+				return app.UsageError("leave one of them out", "--bundle collects and --exit-code judges: they cannot both be the answer")
+			case bundle != "":
+				return writeBundle(ctx, a, bundle)
+			}
+			return runDoctor(ctx, a, exitCode)
+		}),
 	}
+	cmd.Flags().StringVar(&bundle, "bundle", "", "write everything that support would ask for into a new `FILE` (.tar.gz), without secrets")
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit 7 when a check fails, 11 when none does and some are unknown")
 	return cmd
 }
@@ -41,6 +66,7 @@ func runDoctor(ctx context.Context, a *app.App, exitCode bool) error {
 		return err
 	}
 	report, err := doctor.Run(ctx, target)
+	runnable(a, report)
 	if app.BySignal(ctx) {
 		return err // nobody waits for the answer any more
 	}
@@ -51,13 +77,36 @@ func runDoctor(ctx context.Context, a *app.App, exitCode bool) error {
 	case err != nil:
 		return err
 	case len(report.Reached) == 0:
-		return &app.Failure{Exit: app.Unreachable, Code: "unreachable", Message: "neither database could be read", Hint: "the checks lockdb_reachable and paydb_reachable say why"}
+		return &app.Failure{Exit: app.Unreachable, Code: "unreachable", Message: "neither database could be read", Hint: unreachableHint(target)}
 	case exitCode && report.Fail > 0:
 		return &app.Failure{Exit: app.Findings, Code: "findings", Message: count(report.Fail, "check") + " failed", Hint: "run each fix, then dlockctl doctor again"}
 	case exitCode && !report.Complete:
 		return &app.Failure{Exit: app.Incomplete, Code: "incomplete", Message: "nothing failed, and " + count(report.Unknown, "check") + " could not be made"}
 	}
 	return nil
+}
+
+// runnable has each fix name the databases that were looked at: without them it would
+// be run on others.
+func runnable(a *app.App, report doctor.Report) {
+	for i, r := range report.Results {
+		if r.Fix == nil {
+			continue
+		}
+		fix := *r.Fix
+		fix.Run, fix.Advice = a.Runnable(fix.Run), a.Runnable(fix.Advice)
+		report.Results[i].Fix = &fix
+	}
+}
+
+func unreachableHint(target doctor.Target) string {
+	if target.SyncGuard != nil {
+		return "the check syncguard_reachable says why"
+	}
+	if target.Etcd != nil {
+		return "the checks etcd_reachable and paydb_reachable say why"
+	}
+	return "the checks lockdb_reachable and paydb_reachable say why"
 }
 
 // targetOf finds both databases. That one is not configured is a finding.
@@ -67,15 +116,66 @@ func targetOf(a *app.App) (doctor.Target, error) {
 		return doctor.Target{}, err
 	}
 	target := doctor.Target{
-		AllowSameInstance: cfg.AllowSameInstance,
-		Embedded:          cfg.Embedded() && !cfg.Lock.Configured() && !cfg.Pay.Configured(),
+		AllowSameInstance: cfg.AllowSameInstance, MarkDir: cfg.MarkDir,
+		Embedded: cfg.Embedded() && !cfg.Lock.Configured() && !cfg.Pay.Configured(),
 	}
-	if target.Lock, err = unlessMissing(a.LockConfig()); err != nil {
+	switch cfg.Backend {
+	case config.SyncGuard:
+		return syncGuardTarget(a, cfg)
+	case config.Etcd:
+		target.Etcd, err = clusterOf(a, cfg)
+	default:
+		target.Lock, err = unlessMissing(a.LockdbConfig())
+	}
+	if err != nil {
 		return doctor.Target{}, err
 	}
+	target.Services = services(cfg)
 	target.Pay, err = unlessMissing(a.PayConfig())
 	return target, err
 }
+
+// syncGuardTarget is the database with SyncGuard's tables; paydb knows nothing of it.
+func syncGuardTarget(a *app.App, cfg *config.Config) (doctor.Target, error) {
+	conn, err := unlessMissing(a.LockConfig())
+	names := tables.Names{Lock: cfg.SyncGuard.LockTable, Fence: cfg.SyncGuard.FenceTable}
+	return doctor.Target{SyncGuard: &doctor.SyncGuardTarget{Config: conn, Names: names}}, err
+}
+
+// clusterOf is the etcd cluster that keeps the locks.
+func clusterOf(a *app.App, cfg *config.Config) (*doctor.Cluster, error) {
+	opts, err := a.EtcdOptions()
+	if err != nil {
+		return nil, err
+	}
+	return &doctor.Cluster{
+		Endpoints: cfg.Etcd.Endpoints, Certificate: cfg.Etcd.CertFile != "",
+		Read: func(ctx context.Context) (etcd.Health, error) { return etcd.ReadHealth(ctx, opts) },
+	}, nil
+}
+
+// services are those that the configuration names.
+func services(cfg *config.Config) []doctor.Service {
+	var found []doctor.Service
+	for _, s := range []struct{ name, key, url string }{
+		{"lock-server", "services.lock_url", cfg.Services.LockURL},
+		{"payment-resource", "services.pay_url", cfg.Services.PayURL},
+		{"rail-proxy", "services.rail_url", cfg.Services.RailURL},
+	} {
+		if s.url == "" || cfg.Origin(s.key).Layer == config.Default {
+			continue // where they would be on this machine is no word that they are
+		}
+		shown := cfg.Services.Credential
+		opts := client.Options{
+			URL: s.url, KeyFile: shown.KeyFile, CAFile: shown.CAFile, CertFile: shown.CertFile, CertKeyFile: shown.CertKeyFile, Timeout: serviceTime,
+		}
+		found = append(found, doctor.Service{Name: s.name, Ask: func(ctx context.Context) (httpd.Health, error) { return client.Health(ctx, opts) }})
+	}
+	return found
+}
+
+// serviceTime is how long a service has to say how it is.
+const serviceTime = 5 * time.Second
 
 func unlessMissing(config *pgx.ConnConfig, err error) (*pgx.ConnConfig, error) {
 	var failure *app.Failure

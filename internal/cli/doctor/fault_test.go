@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/dlockctl/dlockctl/internal/doctor"
 )
@@ -16,11 +17,12 @@ func lockFaults() []fault {
 	return slices.Concat(sameFaults(doctor.LockDB), []fault{
 		{check: "lockdb_peer", sql: `DELETE FROM peer_instance`, saw: "nothing is recorded"},
 		{check: "lockdb_peer", sql: `UPDATE peer_instance SET system_identifier = 7`, saw: "it recorded 7"},
-		{check: "lockdb_schema", sql: `DELETE FROM flyway_schema_history WHERE version::int >= 13`, saw: "version 12"},
+		{check: "lockdb_schema", sql: `DELETE FROM flyway_schema_history WHERE version::int >= 14`, saw: "version 13"},
 		{check: "lockdb_guards", sql: `ALTER TABLE lock_entry DISABLE TRIGGER lock_entry_order`, saw: "lock_entry_order on lock_entry is disabled"},
 		{check: "lockdb_guards", sql: `ALTER TABLE lock_session ENABLE TRIGGER lock_session_guard`, saw: "not ENABLE ALWAYS"},
 		{check: "lockdb_guards", sql: `ALTER TABLE lock_entry ENABLE REPLICA TRIGGER lock_entry_gate`, saw: "replica mode only"},
 		{check: "lockdb_guards", sql: `DROP TRIGGER lock_grant_move ON lock_entry; DROP TRIGGER lock_revocation_append_only ON lock_revocation`, saw: "missing"},
+		{check: "lockdb_guards", sql: `ALTER TABLE lock_entry ENABLE TRIGGER lock_grant_end_applied`, saw: "lock_grant_end_applied on lock_entry is not ENABLE REPLICA"},
 		{check: "lockdb_guards", sql: `DROP TRIGGER lock_grant_guard ON lock_grant`, saw: "lock_grant_guard on lock_grant is missing"},
 		{check: "lockdb_guards", sql: `ALTER TABLE lock_grant_0 DISABLE TRIGGER lock_grant_guard`, saw: "lock_grant_guard on lock_grant_0"},
 		{check: "lockdb_guards", sql: `DROP TRIGGER lock_grant_no_truncate ON lock_grant_1`, saw: "lock_grant_no_truncate on lock_grant_1"},
@@ -72,7 +74,15 @@ func lockFaults() []fault {
 			INSERT INTO lock_session (session_id, owner_id, expires_at) VALUES (gen_random_uuid(), 'alice', now() + interval '1 hour');
 			INSERT INTO lock_entry (lock_key, owner_id, session_id, fencing_token, expires_at) SELECT 'k' || n, 'alice', session_id, 1, now() + interval '1 hour' FROM lock_session, generate_series(1, 3) n;
 			SELECT lock_grant_extend()`, warn: true, saw: "stand there"},
+		{check: "lockdb_lapsed", warn: true, saw: "1 sessions lapsed", sql: `INSERT INTO lock_session (session_id, owner_id, created_at, expires_at) VALUES (gen_random_uuid(), 'gone', now() - interval '2 hours', now() - interval '1 hour')`},
+		{check: "lockdb_mark", saw: "/nowhere", plant: func(_ *testing.T, p *patient) func(*testing.T) { return swap(&p.target.MarkDir, "/nowhere") }},
+		{check: "lockdb_mark", saw: "does not say where", sql: `UPDATE outside_mark SET kept = true, kept_since = now()`, cure: `UPDATE outside_mark SET kept = false, kept_since = NULL`},
 		// Last, for their cure moves the tokens.
+		{check: "lockdb_tokens_ahead", saw: "paydb holds token 5000", plant: func(t *testing.T, p *patient) func(*testing.T) {
+			t.Helper()
+			p.exec(t, p.dbs.Pay, `INSERT INTO account (account_id, currency, fence) VALUES (gen_random_uuid(), 'EUR', 5000)`)
+			return nil
+		}},
 		{check: "lockdb_gate", sql: `UPDATE lock_gate SET timeline_id = 77`, saw: "on timeline 77"},
 		{check: "lockdb_gate", sql: `DELETE FROM lock_gate`, saw: "no gate"},
 		{
@@ -115,6 +125,8 @@ func sameFaults(database string) []fault {
 			sql: `INSERT INTO flyway_schema_history (installed_rank, version, description, type, script, installed_by, execution_time, success) VALUES (900, '900', 'later', 'SQL', 'V900__later.sql', 'x', 1, true)`,
 		},
 		{check: database + "_history", sql: `UPDATE flyway_schema_history SET checksum = 1 WHERE version = '3'`, saw: "version 3"},
+		{check: database + "_connections", sql: `ALTER DATABASE {db} CONNECTION LIMIT 4`, warn: true, saw: "of the 4 that the database lets in"},
+		{check: database + "_long_transactions", warn: true, saw: "idle in transaction", plant: longTransaction(database)},
 		{
 			check: database + "_history", saw: "failed",
 			sql: `UPDATE flyway_schema_history SET success = false WHERE installed_rank = (SELECT max(installed_rank) FROM flyway_schema_history WHERE version IS NOT NULL); INSERT INTO flyway_schema_history
@@ -122,6 +134,26 @@ func sameFaults(database string) []fault {
 		},
 		{check: database + "_isolation", sql: `ALTER DATABASE {db} SET default_transaction_isolation = 'repeatable read'`, warn: true, saw: "repeatable read for the database"},
 		{check: database + "_isolation", sql: `ALTER ROLE t_auditor IN DATABASE {db} SET default_transaction_isolation = 'serializable'`, warn: true, saw: "serializable for role t_auditor"},
+	}
+}
+
+// longTransaction leaves a transaction open, and has the doctor alone believe that
+// it is two minutes later.
+func longTransaction(database string) func(*testing.T, *patient) func(*testing.T) {
+	return func(t *testing.T, p *patient) func(*testing.T) {
+		t.Helper()
+		if _, err := p.db(database).Conn(t, "t_auditor").Exec(t.Context(), `BEGIN; SELECT 1`, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+		p.exec(t, p.db(database), `CREATE FUNCTION public.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.now() + interval ''2 minutes'''`)
+		target := &p.target.Lock
+		if database == doctor.PayDB {
+			target = &p.target.Pay
+		}
+		later := (*target).Copy()
+		later.RuntimeParams["search_path"] = "public, pg_catalog"
+		*target = later
+		return nil
 	}
 }
 
@@ -152,6 +184,10 @@ func payFaults() []fault {
 		{
 			check: "paydb_floors", saw: "the floor of rail is missing",
 			sql: `ALTER TABLE fence_floor DISABLE TRIGGER fence_floor_kept; DELETE FROM fence_floor WHERE point = 'rail'; ALTER TABLE fence_floor ENABLE ALWAYS TRIGGER fence_floor_kept`,
+		},
+		{
+			check: "paydb_floors", saw: "both floors are missing",
+			sql: `ALTER TABLE fence_floor DISABLE TRIGGER fence_floor_kept; DELETE FROM fence_floor; ALTER TABLE fence_floor ENABLE ALWAYS TRIGGER fence_floor_kept`,
 		},
 		{check: "paydb_synchronous_commit", sql: `ALTER DATABASE {db} SET synchronous_commit = 'local'`, saw: "local for the database"},
 		{check: "paydb_privileges_payapp", sql: `GRANT SELECT ON rail_high_water TO payapp`, saw: "has SELECT on rail_high_water"},

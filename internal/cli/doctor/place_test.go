@@ -2,8 +2,11 @@ package doctor_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,7 +17,10 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/doctor"
+	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
+	"github.com/dlockctl/dlockctl/internal/service/client"
+	"github.com/dlockctl/dlockctl/internal/service/httpd"
 )
 
 // clusterFaults change roles, which all databases of a server share.
@@ -99,6 +105,17 @@ func otherFaults() []fault {
 		}},
 		{check: "clocks_agree", warn: true, saw: "lockdb is 1.6s ahead of paydb", plant: shiftClocks},
 		{check: "instances_distinct", saw: "both are on instance", plant: oneInstance},
+		{check: "service_lock_server", saw: "connection refused", plant: serviceAt("lock-server", "http://127.0.0.1:1")},
+		{check: "service_payment_resource", saw: "the address is that of rail-sim", plant: imposter("payment-resource", httpd.Health{Service: "rail-sim", Ready: true})},
+		{check: "service_rail_proxy", saw: "FENCING IS OFF", plant: imposter("rail-proxy", httpd.Health{
+			Service: "rail-proxy", Ready: true, Conditions: []httpd.Condition{{Name: "fencing", State: httpd.Warning, Reason: "FENCING IS OFF"}},
+		})},
+		{check: "service_payment_resource", saw: "its paydb is 7/7, and the one of this configuration is ", plant: imposter("payment-resource", httpd.Health{
+			Service: "payment-resource", Ready: true,
+			Conditions: []httpd.Condition{{Name: "paydb", State: httpd.Good, Database: &httpd.Database{Identity: "7/7", MinSchema: 1, MaxSchema: 1}}},
+		})},
+		{check: "service_lock_server", saw: "its program knows lockdb's schema from 1 to 3, and that is at ", plant: before},
+		{check: "lockdb_standbys", warn: true, saw: "1 connected, and no commit waits", plant: follower},
 		{check: "lockdb_primary", saw: "standby", plant: standby(doctor.LockDB), also: map[string]doctor.Status{"lockdb_gate": doctor.Unknown}},
 		{check: "paydb_primary", saw: "standby", plant: standby(doctor.PayDB), also: map[string]doctor.Status{"paydb_gate": doctor.Unknown}},
 	}
@@ -192,6 +209,66 @@ func standby(database string) func(*testing.T, *patient) func(*testing.T) {
 				t.Fatal(err)
 			}
 			single.Start(t)
+		}
+	}
+}
+
+// serviceAt configures a service; the advice is to correct its address or to start it.
+func serviceAt(name, url string) func(*testing.T, *patient) func(*testing.T) {
+	return func(_ *testing.T, p *patient) func(*testing.T) {
+		ask := func(ctx context.Context) (httpd.Health, error) { return client.Health(ctx, client.Options{URL: url}) }
+		return swap(&p.target.Services, []doctor.Service{{Name: name, Ask: ask}})
+	}
+}
+
+// imposter is a service that says what it says.
+func imposter(name string, health httpd.Health) func(*testing.T, *patient) func(*testing.T) {
+	return func(t *testing.T, p *patient) func(*testing.T) {
+		t.Helper()
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/readyz" || json.NewEncoder(w).Encode(health) != nil {
+				http.NotFound(w, r)
+			}
+		}))
+		t.Cleanup(server.Close)
+		return serviceAt(name, server.URL)(t, p)
+	}
+}
+
+// before is a lock-server on this very lockdb whose program is older than the schema;
+// the advice is to bring both together.
+func before(t *testing.T, p *patient) func(*testing.T) {
+	t.Helper()
+	id, err := instance.Identity(t.Context(), p.dbs.Lock.Conn(t, "t_auditor"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imposter("lock-server", httpd.Health{Service: "lock-server", Ready: true, Conditions: []httpd.Condition{
+		{Name: "lockdb", State: httpd.Good, Database: &httpd.Database{Identity: id, MinSchema: 1, MaxSchema: 3}},
+	}})(t, p)
+}
+
+// follower connects to a server of its own as a standby does; the advice is to have
+// commits wait for it, or to live with the runbook.
+func follower(t *testing.T, p *patient) func(*testing.T) {
+	t.Helper()
+	db := pgtest.Crashable(t, 16).EmptyDB(t)
+	p.dbs.Lock, p.target.Lock = db, db.Config(t, "t_auditor")
+	p.exec(t, db, "ALTER ROLE t_lockapp SET idle_in_transaction_session_timeout = '30s'")
+	p.migrate(t)
+	config, err := pgconn.ParseConfig(db.DSN("super"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.RuntimeParams["replication"] = "true"
+	conn, err := pgconn.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t *testing.T) {
+		t.Helper()
+		if err := conn.Close(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -5,13 +5,13 @@ package gate
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/instance/owner"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/restore"
 	"github.com/dlockctl/dlockctl/internal/ui"
@@ -77,7 +77,7 @@ func run(ctx context.Context, a *app.App, do move, reason string) error {
 	if err := a.Protect(); err != nil {
 		return err
 	}
-	lock, err := a.Rewinder(ctx, postgres.Changing, false)
+	lock, err := a.Rewinder(ctx, app.Changing, false)
 	if err != nil {
 		return err
 	}
@@ -96,10 +96,15 @@ func run(ctx context.Context, a *app.App, do move, reason string) error {
 	return lookAtPaydb(ctx, a)
 }
 
+// payWithin bounds the look at paydb's gate: lockdb's is answered already.
+const payWithin = time.Second
+
 // lookAtPaydb tells whoever came to thaw for paydb's gate, which is not this one,
 // what opens that. A paydb that is down has nothing to say about lockdb's.
 func lookAtPaydb(ctx context.Context, a *app.App) error {
-	pay, err := a.Floors(ctx, paystore.Reading, false)
+	asked, cancel := context.WithTimeout(ctx, payWithin)
+	defer cancel()
+	pay, err := a.Floors(asked, paystore.Reading, false)
 	if err != nil || pay == nil {
 		return app.Stopped(ctx)
 	}
@@ -108,7 +113,7 @@ func lookAtPaydb(ctx context.Context, a *app.App) error {
 		defer cancel()
 		pay.Close(ctx)
 	}()
-	if gate, err := pay.Gate(ctx); err == nil && !gate.Open() {
+	if gate, err := pay.Gate(asked); err == nil && !gate.Open() {
 		a.Aside("paydb has a gate of its own, which is closed: %s", a.Command("restore paydb", "--reason", "TEXT"))
 	}
 	return nil

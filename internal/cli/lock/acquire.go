@@ -12,7 +12,6 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -58,6 +57,9 @@ type grantView struct {
 	// own clock: the lease and the session, whichever ends first, counted from
 	// before each was asked for (K-2.10).
 	TrustedMS int64 `json:"trusted_ms"`
+	// LockID is the grant's secret id, where the backend shares its rows with a
+	// library that asks for it; shown this once.
+	LockID string `json:"lock_id,omitempty"`
 	// Release is the command that gives the lock back.
 	Release string `json:"release_command,omitempty"`
 }
@@ -129,9 +131,12 @@ func runAcquire(ctx context.Context, a *app.App, opts acquireOptions) error {
 		opts.session = autoSession
 	}
 	opts.ambient = !opts.fresh() && cfg.Origin("session").Layer != config.Flag
-	store, err := a.LockStore(ctx, postgres.Granting)
+	store, err := a.LockStore(ctx, app.Granting)
 	if err != nil {
 		return err
+	}
+	if !store.Capabilities().Sessions {
+		return acquireBare(ctx, a, store, opts)
 	}
 	session, err := sessionFor(ctx, store, opts)
 	if err != nil {
@@ -176,16 +181,7 @@ func try(ctx context.Context, a *app.App, store lockstore.Store, opts acquireOpt
 	if opts.wait == 0 {
 		return store.Acquire(ctx, params)
 	}
-	grant, err := lockstore.Wait(ctx, store, lockstore.WaitParams{
-		AcquireParams: params, Max: opts.wait, SessionTTL: opts.ttl,
-		Waiting: func(held *lockstore.HeldError) {
-			left := ui.Left(held.Remaining) + ", unless it is renewed"
-			if held.ExpiresAt.Infinite {
-				left = "which never expires"
-			}
-			a.Aside("waiting for lock %q: held by %q with token %s, %s", held.Key, held.Owner, held.Token, left)
-		},
-	})
+	grant, err := wait(ctx, store, lockstore.WaitParams{AcquireParams: params, Max: opts.wait, SessionTTL: opts.ttl, Waiting: tellHolder(a)})
 	if err != nil || time.Since(session.Sent) < opts.ttl/10 {
 		return grant, err
 	}
@@ -202,6 +198,17 @@ func try(ctx context.Context, a *app.App, store lockstore.Store, opts acquireOpt
 		session.Sent, session.Remaining = kept.Sent, kept.Remaining
 	}
 	return grant, nil
+}
+
+// tellHolder says who is waited for.
+func tellHolder(a *app.App) func(*lockstore.HeldError) {
+	return func(held *lockstore.HeldError) {
+		left := ui.Left(held.Remaining) + ", unless it is renewed"
+		if held.ExpiresAt.Infinite {
+			left = "which never expires"
+		}
+		a.Aside("waiting for lock %q: %s, %s", held.Key, held.By(), left)
+	}
 }
 
 // notGranted ends the fresh session again, so that nothing is left of the try or
@@ -262,7 +269,7 @@ func viewGrant(grant lockstore.Grant, session lockstore.Session) grantView {
 	return grantView{
 		Key: grant.Key, Token: app.NewToken(grant.Token), Owner: grant.Owner, Session: string(session.ID),
 		AcquiredAt: grant.AcquiredAt, ExpiresAt: grant.ExpiresAt, TTLMS: grant.TTL.Milliseconds(),
-		TrustedMS: max(0, trusted.Milliseconds()),
+		TrustedMS: max(0, trusted.Milliseconds()), LockID: grant.LockID,
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -44,8 +43,11 @@ func runList(ctx context.Context, a *app.App, opts listOptions) error {
 		return err
 	}
 	opts.filter.Session = lockstore.SessionID(opts.session)
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := a.LockStore(ctx, app.Reading)
 	if err != nil {
+		return err
+	}
+	if err := narrowed(store, opts.filter); err != nil {
 		return err
 	}
 	entries, err := store.List(ctx, opts.filter)
@@ -56,5 +58,5 @@ func runList(ctx context.Context, a *app.App, opts listOptions) error {
 	for i, e := range entries {
 		views[i] = viewEntry(e, opts.showSession)
 	}
-	return a.Print(ui.View{Data: views, Columns: entryColumns(), Name: "key", Empty: "no locks"})
+	return a.Print(ui.View{Data: views, Columns: columnsOn(store), Name: "key", Empty: "no locks"})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -20,6 +19,7 @@ const (
 
 type pruneOptions struct {
 	olderThan   time.Duration
+	aged        bool // --older-than was given
 	limit       int
 	dryRun, yes bool
 }
@@ -51,8 +51,11 @@ func newPruneCmd(a *app.App) *cobra.Command {
 			"that needs --yes.",
 		Example: "  dlockctl lock prune --dry-run\n  dlockctl lock prune --older-than 72h --limit 500 --yes",
 		Args:    app.Args(),
-		RunE:    a.Run(func(ctx context.Context, _ []string) error { return runPrune(ctx, a, opts) }),
 	}
+	cmd.RunE = a.Run(func(ctx context.Context, _ []string) error {
+		opts.aged = cmd.Flags().Changed("older-than")
+		return runPrune(ctx, a, opts)
+	})
 	flags := cmd.Flags()
 	flags.DurationVar(&opts.olderThan, "older-than", defaultOlderThan, "how long ago the lease ended at least")
 	flags.IntVar(&opts.limit, "limit", defaultPruneLimit, "at most so many")
@@ -70,8 +73,11 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 		return app.UsageError("give a number from 1", "--limit %d prunes nothing", opts.limit)
 	}
 	if opts.dryRun {
-		store, err := a.LockStore(ctx, postgres.Reading)
+		store, err := a.LockStore(ctx, app.Reading)
 		if err != nil {
+			return err
+		}
+		if opts, err = opts.on(store); err != nil {
 			return err
 		}
 		found, err := prunable(ctx, store, opts)
@@ -86,8 +92,11 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 	if err := a.CanAsk(opts.yes, pruneFlags); err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Changing)
+	store, err := a.LockStore(ctx, app.Changing)
 	if err != nil {
+		return err
+	}
+	if opts, err = opts.on(store); err != nil {
 		return err
 	}
 	if !opts.yes {
@@ -108,6 +117,19 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 	return printPruned(a, opts, pruned)
 }
 
+// on are the options on a backend: one that does not know when a lease ended prunes
+// what has lapsed by now, and no age can be asked for.
+func (o pruneOptions) on(store lockstore.Store) (pruneOptions, error) {
+	if !store.Capabilities().EndsUntimed {
+		return o, nil
+	}
+	if o.aged && o.olderThan > 0 {
+		return o, app.Lacks(store, "time at which a lease ended", "leave --older-than out: what has lapsed by now is pruned")
+	}
+	o.olderThan = 0
+	return o, nil
+}
+
 // prunable lists what a prune would take, by the database's own count of how
 // long each has lapsed (K-2.1).
 func prunable(ctx context.Context, store lockstore.Store, opts pruneOptions) ([]lockstore.Entry, error) {
@@ -117,7 +139,7 @@ func prunable(ctx context.Context, store lockstore.Store, opts pruneOptions) ([]
 	}
 	found := []lockstore.Entry{}
 	for _, e := range lapsed {
-		if -e.Remaining > opts.olderThan && len(found) < opts.limit {
+		if -e.Remaining >= opts.olderThan && len(found) < opts.limit {
 			found = append(found, e)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -81,9 +80,12 @@ func runRelease(ctx context.Context, a *app.App, opts releaseOptions) error {
 			return err
 		}
 	}
-	store, err := a.LockStore(ctx, postgres.Changing)
+	store, err := a.LockStore(ctx, app.Changing)
 	if err != nil {
 		return err
+	}
+	if session != "" && !store.Capabilities().Sessions {
+		return app.Lacks(store, "sessions", "leave --session and --end-session out: the lock hangs on its own lease")
 	}
 	if session != "" {
 		// A session id that the store cannot hold is refused before anything is

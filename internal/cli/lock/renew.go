@@ -9,7 +9,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -50,17 +49,26 @@ func runRenew(ctx context.Context, a *app.App, opts renewOptions) error {
 	if opts.session, err = a.Session(); err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Changing)
+	store, err := a.LockStore(ctx, app.Changing)
 	if err != nil {
 		return err
 	}
-	session, err := keepSession(ctx, store, opts)
-	if err != nil {
-		return err
+	sessions := store.Capabilities().Sessions
+	var session lockstore.Session
+	switch {
+	case !sessions && opts.session != "":
+		return app.Lacks(store, "sessions", "leave --session and DLOCKCTL_SESSION out: the lock hangs on its own lease")
+	case sessions:
+		if session, err = keepSession(ctx, store, opts); err != nil {
+			return err
+		}
 	}
 	grant, err := store.Renew(ctx, opts.key, opts.token.Token, opts.ttl)
 	if err != nil {
 		return err
+	}
+	if !sessions {
+		session = bare(grant)
 	}
 	view := viewGrant(grant, session)
 	view.Session = app.SessionText(session.ID, false)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -99,6 +98,9 @@ func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
 	if err != nil {
 		return err
 	}
+	if opts.endSession && !store.Capabilities().Sessions {
+		return app.Lacks(store, "sessions", "leave --end-session out: there is none to acquire again under")
+	}
 	if err := knownAccounts(ctx, a, opts.fenceAccounts); err != nil {
 		return err
 	}
@@ -136,12 +138,12 @@ func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
 // asks for a protected profile's confirmation before anything else.
 func openToRevoke(ctx context.Context, a *app.App, opts revokeOptions) (lockstore.Store, error) {
 	if opts.dryRun {
-		return a.LockStore(ctx, postgres.Reading)
+		return a.LockStore(ctx, app.Reading)
 	}
 	if err := a.Protect(); err != nil {
 		return nil, err
 	}
-	return a.LockStore(ctx, postgres.Changing)
+	return a.LockStore(ctx, app.Changing)
 }
 
 // alsoRevoked lists what goes with the holder's session.

@@ -44,6 +44,9 @@ func runRevokeMany(ctx context.Context, a *app.App, opts revokeOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := narrowed(store, filter); err != nil {
+		return err
+	}
 	entries, err := store.List(ctx, filter)
 	if err != nil {
 		return err

@@ -88,20 +88,20 @@ func viewOutcome(opts revokeOptions, o lockstore.LockOutcome) outcomeView {
 // finish prints the outcome, and makes all but REVOKED an error with its exit
 // code.
 func finish(ctx context.Context, a *app.App, opts revokeOptions, outcome lockstore.LockOutcome) error {
-	resumed := false
+	resumed, drawnFor := false, opts.fenceAccounts
 	if outcome.Outcome != lockstore.Revoked {
-		earlier, found, err := drawnBefore(ctx, a, opts)
+		earlier, accounts, err := drawnBefore(ctx, a, opts)
 		if err != nil {
 			return err
 		}
-		if found {
-			outcome, resumed = earlier, true
+		if len(accounts) > 0 {
+			outcome, drawnFor, resumed = earlier, accounts, true
 		}
 	}
 	view := viewOutcome(opts, outcome)
 	view.Resumed = resumed
 	if outcome.Fence != 0 {
-		view.Fences = raise(ctx, a, opts, outcome.Fence)
+		view.Fences = raise(ctx, a, opts, outcome.Fence, drawnFor)
 	}
 	if err := a.Print(ui.View{Data: view, Columns: outcomeColumns(), Name: "outcome"}); err != nil {
 		return err
@@ -110,7 +110,7 @@ func finish(ctx context.Context, a *app.App, opts revokeOptions, outcome locksto
 	case lockstore.Revoked:
 		return revoked(a, opts, outcome, view.Fences)
 	case lockstore.NotHeld:
-		return &app.Failure{Exit: app.NotFound, Code: "not_held", Message: fmt.Sprintf("nobody holds lock %q; nothing was changed", opts.key)}
+		return notHeld(a, opts)
 	case lockstore.TokenMoved:
 		return &app.Failure{
 			Exit: app.Refused, Code: "token_moved",
@@ -122,14 +122,24 @@ func finish(ctx context.Context, a *app.App, opts revokeOptions, outcome locksto
 	}
 }
 
+// notHeld says that no fence was drawn either, where one was asked for.
+func notHeld(a *app.App, opts revokeOptions) error {
+	failure := &app.Failure{Exit: app.NotFound, Code: "not_held", Message: fmt.Sprintf("nobody holds lock %q; nothing was changed", opts.key)}
+	if len(opts.fenceAccounts) > 0 {
+		failure.Message = fmt.Sprintf("nobody holds lock %q, and no fence was ever drawn against its holder for the accounts; nothing was changed, and they are not fenced", opts.key)
+		failure.Hint = "to fence one, " + drawHint(a, opts.fenceAccounts[0])
+	}
+	return failure
+}
+
 // revoked says what a revoke does not do: stop the holder's writes (K-3.2), or
 // keep it from acquiring again (K-3.5).
 func revoked(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome, fences []fenceView) error {
 	if len(fences) > 0 {
-		return pendingFences(a, opts, outcome, fences)
+		return unfenced(a, opts, outcome, fences)
 	}
 	again := "; while its session lives it may acquire again"
-	if outcome.SessionEnded {
+	if outcome.SessionEnded || outcome.Owner == "" { // where no lock names an owner, there are no sessions
 		again = ""
 	}
 	a.Note("note: the holder's writes are refused once a token above %s reaches the resource%s", outcome.Token, again)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -31,7 +30,7 @@ func runShow(ctx context.Context, a *app.App, key string, showSession bool) erro
 	if err := lockstore.LookupKey(key); err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := a.LockStore(ctx, app.Reading)
 	if err != nil {
 		return err
 	}
@@ -42,7 +41,7 @@ func runShow(ctx context.Context, a *app.App, key string, showSession bool) erro
 	if err != nil {
 		return err
 	}
-	return a.Print(ui.View{Data: viewEntry(entry, showSession), Columns: entryColumns(), Name: "key"})
+	return a.Print(ui.View{Data: viewEntry(entry, showSession), Columns: columnsOn(store), Name: "key"})
 }
 
 // notFound says so when the same name in other bytes is held: two programs that

@@ -31,6 +31,8 @@ func heldTwin(ctx context.Context, store lockstore.Store, key string) (string, e
 		switch {
 		case errors.Is(err, lockstore.ErrNotFound), err == nil && entry.Expired:
 			continue
+		case err == nil && entry.Key != twin:
+			continue // to this backend both are one key
 		case err != nil:
 			return "", err
 		}

@@ -26,12 +26,19 @@ type entryView struct {
 	// SessionRemainingMS is absent when the session never expires.
 	SessionRemainingMS *int64  `json:"session_remaining_ms,omitempty"`
 	BlockedBy          []int32 `json:"blocked_by,omitempty"`
+	Waiters            int     `json:"waiters,omitempty"`
+	// KeyHash and LockIDHash are what SyncGuard's telemetry calls them.
+	KeyHash    string `json:"key_hash,omitempty"`
+	LockIDHash string `json:"lock_id_hash,omitempty"`
 }
 
 // The states of an entry.
 const (
 	stateHeld   = "held"
 	stateLapsed = "lapsed"
+	// Where a lease is held for a while past its end (Capabilities.Tolerance).
+	stateInTolerance = string(lockstore.InTolerance)
+	stateStale       = string(lockstore.Stale)
 )
 
 func viewEntry(e lockstore.Entry, showSession bool) entryView {
@@ -39,10 +46,13 @@ func viewEntry(e lockstore.Entry, showSession bool) entryView {
 		Key: e.Key, Token: app.NewToken(e.Token), Owner: e.Owner, Session: app.SessionText(e.Session, showSession),
 		State: stateHeld, AcquiredAt: e.AcquiredAt, ExpiresAt: e.ExpiresAt,
 		AgeMS: e.Age.Milliseconds(), RemainingMS: e.Remaining.Milliseconds(),
-		Expired: e.Expired, SessionExpiresAt: e.SessionExpiresAt, BlockedBy: e.BlockedBy,
+		Expired: e.Expired, SessionExpiresAt: e.SessionExpiresAt, BlockedBy: e.BlockedBy, Waiters: e.Waiters, KeyHash: e.KeyHash, LockIDHash: e.LockIDHash,
 	}
 	if e.Expired {
 		v.State = stateLapsed
+	}
+	if e.State != "" {
+		v.State = string(e.State)
 	}
 	if !e.SessionExpiresAt.IsZero() && !e.SessionExpiresAt.Infinite && !e.ExpiresAt.Infinite {
 		// Both times are the database's, and so is what remains of the lease.
@@ -57,13 +67,24 @@ func entryColumns() []ui.Column {
 		{Title: "KEY", Field: "key"},
 		{Title: "TOKEN", Field: "token", Kind: ui.Number},
 		{Title: "OWNER", Field: "owner"},
-		{Title: "STATE", Field: "state", Tones: map[string]ui.Tone{stateHeld: ui.Good, stateLapsed: ui.Faint}},
+		{Title: "STATE", Field: "state", Tones: map[string]ui.Tone{stateHeld: ui.Good, stateLapsed: ui.Faint, stateInTolerance: ui.Warn, stateStale: ui.Faint}},
 		{Title: "ACQUIRED", Field: "acquired_at", Kind: ui.Since, Relative: "age_ms"},
 		{Title: "EXPIRES", Field: "expires_at", Kind: ui.Until, Relative: "remaining_ms"},
 		{Title: "SESSION", Field: "session_id", Wide: true},
 		{Title: "SESSION EXPIRES", Field: "session_expires_at", Kind: ui.Until, Relative: "session_remaining_ms", Wide: true, Optional: true},
 		{Title: "BLOCKED BY", Field: "blocked_by", Wide: true, Optional: true},
+		{Title: "WAITERS", Field: "waiters", Kind: ui.Number, Wide: true, Optional: true},
 	}
+}
+
+// columnsOn are entryColumns, with what a backend shows that shares its rows with a
+// library.
+func columnsOn(store lockstore.Store) []ui.Column {
+	columns := entryColumns()
+	if store.Capabilities().LockIDs {
+		columns = append(columns, ui.Column{Title: "KEY HASH", Field: "key_hash", Wide: true}, ui.Column{Title: "LOCK ID HASH", Field: "lock_id_hash", Wide: true, Optional: true})
+	}
+	return columns
 }
 
 // command is a command on one key as a shell and then this program read it, on

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -38,7 +38,7 @@ func newWatchCmd(a *app.App) *cobra.Command {
 		Short: "Tell each change of a lock as it happens",
 		Long: "Print what stands, then each change, until it is stopped: held (new, or a newer token),\n" +
 			"renewed, lapsed, gone. It looks every --interval and only reads; of several changes between two\n" +
-			"looks it shows the last. In a pipe, or with -o jsonl, it is one JSON object a line, renewals\n" +
+			"looks it shows the last. etcd tells each change by itself, without looks. In a pipe, or with -o jsonl, it is one JSON object a line, renewals\n" +
 			"included; on a terminal it is a line each, renewals only with -o wide.",
 		Example: "  dlockctl lock watch account:42\n  dlockctl lock watch --prefix account: --interval 5s\n" +
 			"  dlockctl lock watch -o jsonl | jq -r 'select(.change == \"lapsed\").key'",
@@ -77,23 +77,39 @@ func runWatch(ctx context.Context, a *app.App, opts watchOptions) error {
 		return err
 	}
 	defer stream.Close()
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := a.LockStore(ctx, app.Reading)
 	if err != nil {
+		return err
+	}
+	if err := narrowed(store, opts.filter); err != nil {
 		return err
 	}
 	a.Endless()
 	readable, wide := stream.Readable()
-	if readable {
-		a.Aside("watching every %s; Ctrl-C ends it", opts.interval)
-	}
-	err = lockstore.Watch(ctx, eachLook{store, a}, opts.filter, opts.interval, func(change lockstore.Change) error {
-		if opts.key != "" && change.Key != opts.key || readable && !wide && change.Kind == lockstore.ChangeRenewed {
+	told := func(change lockstore.Change) error {
+		// A backend that stores NFC finds the key in any form; the others find what was given.
+		other := opts.key != "" && change.Key != opts.key && change.Key != norm.NFC.String(opts.key)
+		if other || readable && !wide && change.Kind == lockstore.ChangeRenewed {
 			return nil
 		}
 		view := changeView{change.Kind, viewEntry(change.Entry, opts.showSession)}
 		return stream.Item(view, "key", watchLine(a, stream, view, change.Entry, wide))
-	})
-	return stream.Ended(ctx, err)
+	}
+	if own, has := store.(feed); has {
+		if readable {
+			a.Aside("watching; Ctrl-C ends it")
+		}
+		return stream.Ended(ctx, own.Watch(ctx, opts.filter, told))
+	}
+	if readable {
+		a.Aside("watching every %s; Ctrl-C ends it", opts.interval)
+	}
+	return stream.Ended(ctx, lockstore.Watch(ctx, eachLook{store, a}, opts.filter, opts.interval, told))
+}
+
+// feed is a store that tells every change by itself, also one between two looks.
+type feed interface {
+	Watch(ctx context.Context, filter lockstore.Filter, tell func(lockstore.Change) error) error
 }
 
 // eachLook gives each look of a watch a deadline of its own.

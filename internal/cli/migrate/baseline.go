@@ -14,10 +14,11 @@ func newBaselineCmd(a *app.App) *cobra.Command {
 	var opts options
 	var description string
 	cmd := &cobra.Command{
-		Use:   "baseline VERSION --target lockdb|paydb",
+		Use:   "baseline VERSION --target lockdb|paydb|syncguard",
 		Short: "Declare that a database already is at a version",
 		Long: "Write Flyway's baseline marker into a database that has no history yet: files up to VERSION\n" +
-			"never run there. Repeating it with the same version changes nothing.",
+			"never run there. Repeating it with the same version changes nothing. With --target syncguard the\n" +
+			"tables must be as the library makes them; what differs is said, and nothing is written.",
 		Example: "  dlockctl migrate baseline 2 --target lockdb",
 		Args:    app.Args("VERSION"),
 		RunE: a.RunWithin(within, func(ctx context.Context, args []string) error {
@@ -35,12 +36,18 @@ func runBaseline(ctx context.Context, a *app.App, opts options, version, descrip
 	if err := opts.check(); err != nil {
 		return err
 	}
-	t, err := oneTarget(ctx, a, opts.target)
+	t, err := oneTarget(ctx, a, opts)
 	if err != nil {
 		return err
 	}
 	if err := guard(ctx, a, []Target{t}, nil); err != nil {
 		return err
+	}
+	if err := t.adoptable(ctx, version); err != nil {
+		return err
+	}
+	if t.Name == targetSyncGuard && description == "" {
+		description = adoptedDescription // what up would write
 	}
 	err = t.with(ctx, a, opts.lockTimeout, func(m *flyway.Migrator) error { return m.Baseline(ctx, version, description) })
 	if err != nil {

@@ -16,6 +16,9 @@ import (
 // wrong address. One that is not marked, or has no schema yet, is nobody's.
 func Belongs(ctx context.Context, environment string, found []Target) error {
 	for _, t := range found {
+		if t.Name == targetSyncGuard {
+			continue // the application's database has no mark of ours
+		}
 		conn, err := connect(ctx, t.Name, t.Config)
 		if err != nil {
 			return err
@@ -43,6 +46,9 @@ func mark(ctx context.Context, environment string, found []Target) error {
 		return nil
 	}
 	for _, t := range found {
+		if t.Name == targetSyncGuard {
+			continue // the application's database has no place for one
+		}
 		conn, err := connect(ctx, t.Name, t.Config)
 		if err != nil {
 			return err
@@ -76,7 +82,7 @@ func (b *Both) others(found []Target) []Target {
 	if b == nil || len(found) != 1 {
 		return nil
 	}
-	if found[0].Name == targetLock {
+	if found[0].Name != targetPay {
 		return []Target{{Name: targetPay, Config: b.Pay}}
 	}
 	return []Target{{Name: targetLock, Config: b.Lock}}

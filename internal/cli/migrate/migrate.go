@@ -25,10 +25,11 @@ const (
 func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Keep the schemas of lockdb and paydb",
+		Short: "Keep the schemas of lockdb and paydb, or SyncGuard's tables",
 		Long: "Apply and check the versioned schemas. The history is kept exactly as Flyway keeps it, so that\n" +
 			"a service migrated by Flyway and dlockctl can share one database. On a new server, migrate\n" +
-			"roles comes first.",
+			"roles comes first. --target syncguard is the database of lock.dsn with the npm library's tables,\n" +
+			"and has a history of its own (docs/syncguard.md).",
 		Example: "  dlockctl migrate roles\n  dlockctl migrate up\n  dlockctl migrate status --target lockdb",
 	}
 	cmd.AddCommand(newStatusCmd(a), newUpCmd(a), newValidateCmd(a), newBaselineCmd(a), newRepairCmd(a), newNewCmd(a), newRolesCmd(a))
@@ -38,11 +39,16 @@ func New(a *app.App) *cobra.Command {
 // options are what most verbs take.
 type options struct {
 	target      string
+	audit       bool
 	lockTimeout time.Duration
 }
 
+// longestLockTimeout is what --lock-timeout may say at most; PostgreSQL counts it in
+// milliseconds of 32 bits.
+const longestLockTimeout = 24 * time.Hour
+
 func (o *options) targetFlag(flags *pflag.FlagSet) {
-	flags.StringVar(&o.target, "target", targetAll, "lockdb, paydb or all")
+	flags.StringVar(&o.target, "target", targetAll, "lockdb, paydb, all or syncguard")
 }
 
 func (o *options) lockFlag(flags *pflag.FlagSet) {
@@ -53,6 +59,9 @@ func (o *options) lockFlag(flags *pflag.FlagSet) {
 func (o *options) check() error {
 	if o.lockTimeout <= 0 {
 		return app.UsageError("give a duration above zero, such as 1s", "--lock-timeout %s does not wait at all", o.lockTimeout)
+	}
+	if o.lockTimeout > longestLockTimeout {
+		return app.UsageError("give a shorter one, such as 30s", "--lock-timeout %s is above %s", o.lockTimeout, longestLockTimeout)
 	}
 	return nil
 }

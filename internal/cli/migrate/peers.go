@@ -19,9 +19,9 @@ type Both struct{ Lock, Pay *pgx.ConnConfig }
 
 // bothDatabases returns both addresses, or nil when the command knows only one
 // of them: then nothing can be compared.
-func bothDatabases(a *app.App) (*Both, error) {
+func bothDatabases(a *app.App, found []Target) (*Both, error) {
 	cfg, err := a.Config()
-	if err != nil {
+	if err != nil || found[0].Name == targetSyncGuard { // which comes first, and has no peer
 		return nil, err
 	}
 	if !cfg.Embedded() && !(cfg.Lock.Configured() && cfg.Pay.Configured()) {

@@ -24,7 +24,7 @@ type targetRepair struct {
 func newRepairCmd(a *app.App) *cobra.Command {
 	var opts repairOptions
 	cmd := &cobra.Command{
-		Use:   "repair --target lockdb|paydb",
+		Use:   "repair --target lockdb|paydb|syncguard",
 		Short: "Bring the history in line with the files",
 		Long: "Remove failed rows, mark missing migrations deleted, accept edited files, as Flyway's repair\n" +
 			"does. It changes the history alone: what a failed migration left behind is named, and yours to\n" +
@@ -45,7 +45,7 @@ func runRepair(ctx context.Context, a *app.App, opts repairOptions) error {
 	if err := opts.check(); err != nil {
 		return err
 	}
-	t, err := oneTarget(ctx, a, opts.target)
+	t, err := oneTarget(ctx, a, opts.options)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,10 @@ func newRolesCmd(a *app.App) *cobra.Command {
 }
 
 func runRoles(ctx context.Context, a *app.App, opts options) error {
-	found, err := targets(ctx, a, opts.target)
+	if err := notHere(opts.target, "roles", "the application's own roles use its tables"); err != nil {
+		return err
+	}
+	found, err := targets(ctx, a, opts)
 	if err != nil {
 		return err
 	}

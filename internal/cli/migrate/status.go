@@ -33,7 +33,7 @@ func newStatusCmd(a *app.App) *cobra.Command {
 }
 
 func runStatus(ctx context.Context, a *app.App, opts options, exitCode bool) error {
-	found, err := targets(ctx, a, opts.target)
+	found, err := targets(ctx, a, opts)
 	if err != nil {
 		return err
 	}

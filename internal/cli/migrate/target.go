@@ -9,9 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
+	"github.com/dlockctl/dlockctl/internal/config"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/syncguard/tables"
 	"github.com/dlockctl/dlockctl/migrations"
 )
 
@@ -30,20 +32,39 @@ type Target struct {
 	Seed bool
 	// Brief tells what was applied in one line, not in one a file.
 	Brief bool
+	// Tables are the names of SyncGuard's tables, and Audit makes the table of what
+	// operators do there part of what is applied and looked for.
+	Tables tables.Names
+	Audit  bool
+	// schema is where SyncGuard's tables are, "" where they are still to be made.
+	schema string
 }
 
 // targets resolves --target, lockdb before paydb.
-func targets(ctx context.Context, a *app.App, name string) ([]Target, error) {
+func targets(ctx context.Context, a *app.App, opts options) ([]Target, error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return nil, err
 	}
+	name, err := namesFor(cfg, opts.target)
+	if err != nil {
+		return nil, err
+	}
 	var found []Target
+	if name == targetSyncGuard || name == targetAll && cfg.Backend == config.SyncGuard {
+		t, err := syncGuardTarget(ctx, a, cfg, opts.audit)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, t)
+	} else if opts.audit {
+		return nil, app.UsageError("lockdb has its audit without being asked", "--audit is for --target syncguard")
+	}
 	for _, db := range []struct {
 		name string
 		conn func() (*pgx.ConnConfig, error)
 	}{{targetLock, a.LockConfig}, {targetPay, a.PayConfig}} {
-		if name != db.name && name != targetAll {
+		if name != db.name && (name != targetAll || db.name == targetLock && len(found) > 0) {
 			continue
 		}
 		conn, err := db.conn()
@@ -64,17 +85,17 @@ func targets(ctx context.Context, a *app.App, name string) ([]Target, error) {
 		found = append(found, t)
 	}
 	if len(found) == 0 {
-		return nil, app.UsageError("give lockdb, paydb or all", "--target %q is unknown", name)
+		return nil, app.UsageError("give lockdb, paydb, all or syncguard", "--target %q is unknown", name)
 	}
 	return found, nil
 }
 
 // oneTarget is targets for a verb that concerns one database only.
-func oneTarget(ctx context.Context, a *app.App, name string) (Target, error) {
-	if name == targetAll {
+func oneTarget(ctx context.Context, a *app.App, opts options) (Target, error) {
+	if opts.target == targetAll {
 		return Target{}, app.UsageError("give --target lockdb or --target paydb", "--target is missing: this concerns one database")
 	}
-	found, err := targets(ctx, a, name)
+	found, err := targets(ctx, a, opts)
 	if err != nil {
 		return Target{}, err
 	}
@@ -83,6 +104,9 @@ func oneTarget(ctx context.Context, a *app.App, name string) (Target, error) {
 
 // catalogue loads the target's files.
 func (t Target) catalogue() (*flyway.Catalogue, error) {
+	if t.Name == targetSyncGuard {
+		return flyway.Load(t.syncGuardLocations()...)
+	}
 	locations := []flyway.Location{{FS: migrations.FS, Dir: t.Name}}
 	if t.Seed {
 		locations = append(locations, seedLocation())
@@ -120,10 +144,12 @@ func (t Target) with(ctx context.Context, a *app.App, lockTimeout time.Duration,
 	if err != nil {
 		return fmt.Errorf("read the migrations of %s: %w", t.Name, err)
 	}
-	m, err := flyway.Open(ctx, t.Config, catalogue, flyway.Options{
-		LockTimeout: lockTimeout, Owner: instance.OwnerRole,
-		Progress: func(e flyway.Event) { t.progress(a, e) },
-	})
+	opts := flyway.Options{LockTimeout: lockTimeout, Owner: instance.OwnerRole, Progress: func(e flyway.Event) { t.progress(a, e) }}
+	if t.Name == targetSyncGuard {
+		// The application's database: its login owns what it makes, beside whatever is there.
+		opts.Owner, opts.Table, opts.Guest, opts.Schema = "", tables.History, true, t.schema
+	}
+	m, err := flyway.Open(ctx, t.Config, catalogue, opts)
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Name, err)
 	}

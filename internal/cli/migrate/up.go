@@ -16,6 +16,8 @@ import (
 // Done is what up did to one database.
 type Done struct {
 	Target string `json:"target"`
+	// Adopted tells that SyncGuard's tables stood there already, and were recorded.
+	Adopted bool `json:"adopted,omitempty"`
 	flyway.Result
 }
 
@@ -28,12 +30,15 @@ func newUpCmd(a *app.App) *cobra.Command {
 			"the DDL allows. With both databases configured, each is told the identity of the other's\n" +
 			"instance. An edited or half-done history is refused with exit 9, and nothing is run.\n\n" +
 			"With an environment configured, each database is marked with it, once; one that is marked\n" +
-			"otherwise is refused before anything is run. A protected profile needs --confirm.",
+			"otherwise is refused before anything is run. A protected profile needs --confirm.\n\n" +
+			"With --target syncguard, tables that the library made are adopted: looked at, recorded as version\n" +
+			"1 and left as they are. What is not as the library makes it is refused with the difference.",
 		Example: "  dlockctl migrate up\n  dlockctl migrate up --target lockdb --lock-timeout 10s -o json",
 		Args:    app.Args(),
 		RunE:    a.RunWithin(upWithin, func(ctx context.Context, _ []string) error { return runUp(ctx, a, opts) }),
 	}
 	opts.targetFlag(cmd.Flags())
+	opts.auditFlag(cmd.Flags())
 	opts.lockFlag(cmd.Flags())
 	app.ConfirmFlag(cmd.Flags())
 	return cmd
@@ -43,11 +48,11 @@ func runUp(ctx context.Context, a *app.App, opts options) error {
 	if err := opts.check(); err != nil {
 		return err
 	}
-	found, err := targets(ctx, a, opts.target)
+	found, err := targets(ctx, a, opts)
 	if err != nil {
 		return err
 	}
-	both, err := bothDatabases(a)
+	both, err := bothDatabases(a, found)
 	if err != nil {
 		return err
 	}
@@ -76,9 +81,16 @@ func Up(ctx context.Context, a *app.App, found []Target, both *Both, lockTimeout
 	var done []Done
 	for _, t := range found {
 		err := t.with(ctx, a, lockTimeout, func(m *flyway.Migrator) error {
+			adopted, err := t.adopt(ctx, m)
+			if err != nil {
+				return err
+			}
 			result, err := m.Up(ctx)
 			if err == nil || len(result.Applied) > 0 {
-				done = append(done, Done{t.Name, result})
+				done = append(done, Done{t.Name, adopted, result})
+			}
+			if err == nil && t.Name == targetSyncGuard {
+				err = t.stand(ctx)
 			}
 			if t.Brief && len(result.Applied) > 0 {
 				plural := "s"

@@ -32,7 +32,7 @@ func newValidateCmd(a *app.App) *cobra.Command {
 }
 
 func runValidate(ctx context.Context, a *app.App, opts options) error {
-	found, err := targets(ctx, a, opts.target)
+	found, err := targets(ctx, a, opts)
 	if err != nil {
 		return err
 	}

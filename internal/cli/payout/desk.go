@@ -8,7 +8,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/posting"
 )
@@ -37,9 +36,12 @@ func sitDown(ctx context.Context, a *app.App, operator, account string, ttl time
 	if err != nil {
 		return nil, err
 	}
-	store, err := a.LockStore(ctx, postgres.Granting)
+	store, err := a.LockStore(ctx, app.Granting)
 	if err != nil {
 		return nil, err
+	}
+	if has := store.Capabilities(); !has.Sessions || !has.GlobalTokens {
+		return nil, app.Lacks(store, "sessions, or no tokens that rise over all keys", "payouts take the backend postgres or etcd")
 	}
 	session, err := store.CreateSession(ctx, operator, ttl)
 	if err != nil {
@@ -85,31 +87,41 @@ func (d *desk) leave(ctx context.Context, a *app.App) {
 // payouts it posted. What the rail has not answered, and what the gate of a restored
 // paydb holds back, waits.
 func (d *desk) finish(ctx context.Context, except string) ([]string, error) {
-	open, err := d.posting.OpenOnAccount(ctx, d.account, except)
-	if err != nil {
-		return nil, err
-	}
 	var posted []string
-	for _, p := range open {
-		if p.State == paystore.Claimed {
-			continue // it has not been near the rail
-		}
-		done, err := d.settleAndPost(ctx, p.PayoutID)
-		if waits(err) {
-			continue
-		}
-		if err != nil {
-			return posted, fmt.Errorf("finish payout %s of the same account first: %w", p.PayoutID, err)
-		}
-		if !done {
-			continue
-		}
-		posted = append(posted, p.PayoutID)
-		if err := d.enter(ctx); err != nil {
+	var last *paystore.Payout
+	for {
+		open, err := d.posting.OpenOnAccount(ctx, d.account, except, last, posting.MostListed)
+		if err != nil || len(open) == 0 {
 			return posted, err
 		}
+		for _, p := range open {
+			done, err := d.finishOne(ctx, p)
+			if done {
+				posted = append(posted, p.PayoutID)
+			}
+			if err != nil {
+				return posted, err
+			}
+		}
+		last = &open[len(open)-1]
 	}
-	return posted, nil
+}
+
+// finishOne posts one of them where that can be, and tells whether it has.
+func (d *desk) finishOne(ctx context.Context, p paystore.Payout) (bool, error) {
+	if p.State == paystore.Claimed {
+		return false, nil // it has not been near the rail
+	}
+	done, err := d.settleAndPost(ctx, p.PayoutID)
+	switch {
+	case waits(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("finish payout %s of the same account first: %w", p.PayoutID, err)
+	case done:
+		return true, d.enter(ctx)
+	}
+	return false, nil
 }
 
 // waits tells that a payout cannot be finished yet, which holds up no other (K-5.2).

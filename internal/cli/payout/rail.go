@@ -134,17 +134,7 @@ func (c *counter) settle(ctx context.Context, a *app.App, d *desk, p paystore.Pa
 	return v, err
 }
 
-func runFromRail(ctx context.Context, a *app.App, id string, opts resolveOptions) (err error) {
-	if opts.operator, err = a.Operator(); err != nil {
-		return err
-	}
-	if err := a.RequireReason(opts.reason); err != nil {
-		return err
-	}
-	client, err := railOf(a)
-	if err != nil {
-		return err
-	}
+func runFromRail(ctx context.Context, a *app.App, client *httprail.Client, id string, opts resolveOptions) error {
 	p, err := look(ctx, a, id, opts.dryRun)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package payout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,10 @@ import (
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
+
+// longestDeadline is what --rail-deadline may say at most: the account's lock is taken
+// for some times as long.
+const longestDeadline = time.Hour
 
 type resolveOptions struct {
 	verdict, evidence, reason, operator string
@@ -79,7 +84,7 @@ func (o resolveOptions) within() time.Duration {
 	case o.all:
 		return 24 * time.Hour
 	case o.fromRail:
-		return time.Minute + 4*o.deadline
+		return time.Minute + 4*min(o.deadline, longestDeadline)
 	default:
 		return 0
 	}
@@ -98,22 +103,37 @@ func (o resolveOptions) run(ctx context.Context, a *app.App, args []string) erro
 		return app.UsageError("leave --verdict and --evidence out", "--from-rail takes the rail's answer and its evidence from the rail")
 	case o.deadline <= 0:
 		return app.UsageError("give what rail-proxy is configured with", "--rail-deadline %s is not above 0", o.deadline)
-	case o.all:
-		return runResolveAll(ctx, a, o)
-	case o.fromRail:
-		return runFromRail(ctx, a, args[0], o)
-	default:
+	case o.deadline > longestDeadline:
+		return app.UsageError("give what rail-proxy is configured with, such as 10s", "--rail-deadline %s is above %s: the account would be locked for several times as long", o.deadline, longestDeadline)
+	}
+	o, err := o.signed(a)
+	if err != nil {
+		return err
+	}
+	if !o.fromRail {
 		return runResolve(ctx, a, args[0], o)
 	}
+	client, err := railOf(a)
+	if err != nil {
+		return err
+	}
+	if o.all {
+		return runResolveAll(ctx, a, client, o)
+	}
+	return runFromRail(ctx, a, client, args[0], o)
 }
 
-func runResolve(ctx context.Context, a *app.App, id string, opts resolveOptions) (err error) {
-	if opts.operator, err = a.Operator(); err != nil {
-		return err
+// signed adds who resolves, and refuses to do it without a reason.
+func (o resolveOptions) signed(a *app.App) (resolveOptions, error) {
+	operator, err := a.Operator()
+	if err != nil {
+		return o, err
 	}
-	if err := a.RequireReason(opts.reason); err != nil {
-		return err
-	}
+	o.operator = operator
+	return o, a.RequireReason(o.reason)
+}
+
+func runResolve(ctx context.Context, a *app.App, id string, opts resolveOptions) error {
 	verdict, evidence, err := opts.judgement()
 	if err != nil {
 		return err
@@ -142,10 +162,15 @@ func runResolve(ctx context.Context, a *app.App, id string, opts resolveOptions)
 
 func (d *desk) resolve(ctx context.Context, a *app.App, id string, verdict paystore.Verdict, evidence json.RawMessage, opts resolveOptions) error {
 	p, err := d.takeOver(ctx, id)
+	// Where the attempt leads nowhere, the verdict does.
+	stuck := false
+	if _, is := errors.AsType[*paystore.EvidenceError](err); is && verdict != "" {
+		stuck, err = true, nil
+	}
 	if err != nil {
 		return err
 	}
-	if p.State == paystore.RailAmbiguous {
+	if stuck || p.State == paystore.RailAmbiguous {
 		if verdict == "" {
 			return needsVerdict(p)
 		}
@@ -224,14 +249,35 @@ func settleable(p paystore.PayoutDetail, verdict paystore.Verdict) error {
 	ask := "a later worker takes it over and asks the rail; or: dlockctl payout resolve " + p.PayoutID + " --from-rail --reason TEXT"
 	i := slices.IndexFunc(p.Attempts, func(at paystore.Attempt) bool { return at.Outcome != paystore.OutcomeFenced })
 	switch {
+	case i < 0 && verdict != "":
+		return nil
 	case i < 0:
-		return &paystore.EvidenceError{Message: fmt.Sprintf("payout %s has no attempt at the rail", p.PayoutID), Hint: ask}
+		return &paystore.EvidenceError{
+			Message: fmt.Sprintf("payout %s has no attempt at the rail", p.PayoutID),
+			Hint:    ask + "; or, where the rail cannot be asked by a program, ask it for " + p.IdempotencyKey + " and say --verdict not-found --evidence TEXT",
+		}
+	case p.Attempts[i].Outcome == paystore.OutcomeRejected && standing(p) == paystore.VerdictPaid && verdict == "":
+		return &paystore.EvidenceError{
+			Message: fmt.Sprintf("the rail rejected payout %s, as its attempt says, and a resolution says that it paid", p.PayoutID),
+			Hint:    "ask the rail for " + p.IdempotencyKey + " in writing, then say which is right: --verdict paid or rejected, with --evidence TEXT; both stay on record",
+		}
 	case p.Attempts[i].Outcome == "":
 		return &paystore.EvidenceError{Message: fmt.Sprintf("the rail's answer to payout %s is not known: its attempt is in flight", p.PayoutID), Hint: ask}
 	case p.Attempts[i].Outcome == paystore.OutcomeTimeout && verdict == "":
 		return needsVerdict(p.Payout)
 	}
 	return nil
+}
+
+// standing is the verdict that stands: the last one that says anything.
+func standing(p paystore.PayoutDetail) (verdict paystore.Verdict) {
+	var last int64
+	for _, r := range p.Resolutions {
+		if r.Verdict != paystore.VerdictUndetermined && r.ResolutionID > last {
+			verdict, last = r.Verdict, r.ResolutionID
+		}
+	}
+	return verdict
 }
 
 func needsVerdict(p paystore.Payout) error {
@@ -245,10 +291,10 @@ func planResolve(p paystore.PayoutDetail, verdict paystore.Verdict, noPost bool)
 		fmt.Sprintf("take the payout over from %s, as it stands: %s", ui.Visible(p.ClaimedBy), p.State),
 	}
 	if p.State == paystore.RailSubmitted {
-		plan = append(plan, "move it to where its rail attempt says it is")
+		plan = append(plan, "move it to where its rail attempt says it is, if there is one")
 	}
 	if verdict != "" && p.State != paystore.RailAcked {
-		plan = append(plan, fmt.Sprintf("if the rail's answer was never seen, record the verdict %s with its evidence", verdict))
+		plan = append(plan, fmt.Sprintf("if that leads nowhere, or the rail's answer was never seen, record the verdict %s with its evidence", verdict))
 	}
 	if !noPost && (verdict == "" || verdict == paystore.VerdictPaid) {
 		plan = append(plan, fmt.Sprintf("if the rail has paid, post %s minor units of %s", p.AmountMinor, p.Currency))

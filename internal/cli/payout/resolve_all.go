@@ -21,17 +21,7 @@ import (
 // each takes as long as the rail's deadline.
 const silences = 3
 
-func runResolveAll(ctx context.Context, a *app.App, opts resolveOptions) (err error) {
-	if opts.operator, err = a.Operator(); err != nil {
-		return err
-	}
-	if err := a.RequireReason(opts.reason); err != nil {
-		return err
-	}
-	client, err := railOf(a)
-	if err != nil {
-		return err
-	}
+func runResolveAll(ctx context.Context, a *app.App, client *httprail.Client, opts resolveOptions) error {
 	purpose := paystore.Reading
 	if !opts.dryRun {
 		if err := a.Protect(); err != nil {
@@ -43,15 +33,16 @@ func runResolveAll(ctx context.Context, a *app.App, opts resolveOptions) (err er
 	if err != nil {
 		return err
 	}
-	unsettled, err := posting.New(db, posting.Options{}).Unsettled(ctx, opts.deadline)
+	pages := pages{posting: posting.New(db, posting.Options{}), deadline: opts.deadline}
+	first, err := pages.next(ctx)
 	if err != nil {
 		return err
 	}
-	if opts.dryRun || len(unsettled) == 0 {
-		return printUnsettled(a, unsettled, client.Host())
+	if opts.dryRun || first.Total == 0 {
+		return pages.print(ctx, a, first, client.Host())
 	}
 	if !opts.yes {
-		question := fmt.Sprintf("Ask the rail at %s about %s, and finish what it has settled?", client.Host(), tally(unsettled))
+		question := fmt.Sprintf("Ask the rail at %s about %s, and finish what it has settled?", client.Host(), tally(first))
 		if err := a.Confirm(ctx, question, "--yes"); err != nil {
 			return err
 		}
@@ -61,32 +52,48 @@ func runResolveAll(ctx context.Context, a *app.App, opts resolveOptions) (err er
 		return err
 	}
 	defer c.proxy.Close()
-	run := round{counter: c, app: a, total: len(unsettled), views: make([]settledView, 0, len(unsettled)), began: a.Streams.Now()}
-	stopped := run.all(ctx, unsettled)
+	run := round{counter: c, app: a, total: int(first.Total), began: a.Streams.Now()}
+	stopped := run.all(ctx, first.Payouts, &pages)
 	return run.report(ctx, stopped)
 }
 
-// tally says how many payouts there are, and how many of them the gate holds back.
-func tally(unsettled []posting.Unsettled) string {
-	held := 0
-	for _, u := range unsettled {
-		if u.HeldBack {
-			held++
-		}
-	}
-	return fmt.Sprintf("%d payouts (%d of them held back by paydb's gate)", len(unsettled), held)
+// pages are what the rail has to settle, page by page.
+type pages struct {
+	posting  *posting.Store
+	deadline time.Duration
+	last     *posting.Unsettled
 }
 
-func printUnsettled(a *app.App, unsettled []posting.Unsettled, host string) error {
-	views := make([]payoutView, len(unsettled))
-	for i, u := range unsettled {
-		views[i] = view(u.Payout)
+// next is the next page, an empty one at the end.
+func (p *pages) next(ctx context.Context) (posting.UnsettledPage, error) {
+	page, err := p.posting.Unsettled(ctx, p.deadline, p.last, posting.MostListed)
+	if n := len(page.Payouts); n > 0 {
+		p.last = &page.Payouts[n-1]
+	}
+	return page, err
+}
+
+// tally says how many payouts there are, and how many of them the gate holds back.
+func tally(page posting.UnsettledPage) string {
+	return fmt.Sprintf("%d payouts (%d of them held back by paydb's gate)", page.Total, page.HeldBack)
+}
+
+func (p *pages) print(ctx context.Context, a *app.App, first posting.UnsettledPage, host string) error {
+	views := []payoutView{}
+	for page := first; len(page.Payouts) > 0; {
+		for _, u := range page.Payouts {
+			views = append(views, view(u.Payout))
+		}
+		var err error
+		if page, err = p.next(ctx); err != nil {
+			return err
+		}
 	}
 	if err := a.Print(ui.View{Data: views, Columns: columns(), Name: "payout_id", Empty: "no payout is held back, and none has an unknown outcome"}); err != nil {
 		return err
 	}
-	if len(unsettled) > 0 {
-		a.Aside("the rail at %s would be asked about %s; nothing is sent to be paid", host, tally(unsettled))
+	if first.Total > 0 {
+		a.Aside("the rail at %s would be asked about %s; nothing is sent to be paid", host, tally(first))
 	}
 	return nil
 }
@@ -106,7 +113,7 @@ type round struct {
 
 // all settles account by account, each under its lock. It returns what stopped it;
 // a payout that could not be settled stops nothing.
-func (r *round) all(ctx context.Context, unsettled []posting.Unsettled) error {
+func (r *round) all(ctx context.Context, unsettled []posting.Unsettled, more *pages) error {
 	if cfg, err := r.app.Config(); err == nil && r.app.ForPeople() {
 		if color, err := ui.ParseColorMode(cfg.Color); err == nil {
 			r.progress = r.app.Streams.NewProgress("resolve", color)
@@ -122,7 +129,14 @@ func (r *round) all(ctx context.Context, unsettled []posting.Unsettled) error {
 		if err := r.account(ctx, account, unsettled[:end]); err != nil {
 			return err
 		}
-		unsettled = unsettled[end:]
+		if unsettled = unsettled[end:]; len(unsettled) > 0 {
+			continue
+		}
+		page, err := more.next(ctx)
+		if err != nil {
+			return err
+		}
+		unsettled = page.Payouts
 	}
 	return nil
 }
@@ -191,7 +205,7 @@ func (r *round) add(v settledView) {
 	}
 	done, elapsed := len(r.views), r.app.Streams.Now().Sub(r.began)
 	r.progress.Show(ui.Step{
-		Done: done, Total: r.total, What: r.summary(), Elapsed: elapsed, Left: elapsed / time.Duration(done) * time.Duration(r.total-done),
+		Done: done, Total: max(r.total, done), What: r.summary(), Elapsed: elapsed, Left: elapsed / time.Duration(done) * time.Duration(max(r.total-done, 0)),
 	})
 }
 
@@ -242,11 +256,11 @@ func (r *round) report(ctx context.Context, stopped error) error {
 
 // next says what a restored paydb still needs.
 func (r *round) next(ctx context.Context) error {
-	again, err := r.posting.Unsettled(ctx, r.opts.deadline)
+	again, err := r.posting.Unsettled(ctx, r.opts.deadline, nil, 1)
 	if err != nil {
 		return err
 	}
-	if n := len(again); n > 0 {
+	if again.Total > 0 {
 		r.app.Aside("meanwhile there are %s; run it again", tally(again))
 		return nil
 	}

@@ -16,7 +16,7 @@ func complete(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("rule", cobra.FixedCompletions(ruleCompletions(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder))
 	_ = cmd.MarkFlagFilename("report", "html", "json", "csv")
-	_ = cmd.MarkFlagFilename("rail-statement", "csv")
+	_ = cmd.MarkFlagFilename(statementFlag, "csv")
 }
 
 func ruleCompletions() []cobra.Completion {

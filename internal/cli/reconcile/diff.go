@@ -31,11 +31,11 @@ type changeRow struct {
 }
 
 func runDiff(a *app.App, oldPath, newPath string) error {
-	older, err := readFile(oldPath, "the older run", readReport)
+	older, err := readFile(oldPath, "the older run", reconcile.ReadReport)
 	if err != nil {
 		return err
 	}
-	newer, err := readFile(newPath, "the newer run", readReport)
+	newer, err := readFile(newPath, "the newer run", reconcile.ReadReport)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,22 +16,34 @@ import (
 )
 
 func newExplainCmd(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	var opts options
+	cmd := &cobra.Command{
 		Use:   "explain FINDING",
 		Short: "Tell a finding in order of time, over both databases",
 		Long: "Find a finding again by its id, name who is behind it and how sure that is, and tell what the\n" +
 			"tokens did to the account: who was granted which, what was written under it, how it ended, and\n" +
-			"which of that is the break. What could not be told is said. It only reads.\n\n" +
+			"which of that is the break. What could not be told is said. It only reads. A finding of the rules that\n" +
+			"compare with the rail's statement, a seal or a baseline is found with that file only.\n\n" +
 			"Exit 3 when the finding is not there, or not any more, and 11 when its rule could not be checked.",
-		Example: "  dlockctl reconcile explain B12-5a1c9e7788\n  dlockctl reconcile explain B12-5a1c9e7788 -o json",
-		Args:    app.Args("FINDING"),
+		Example: "  dlockctl reconcile explain B12-5a1c9e77881d2f03\n  dlockctl reconcile explain B12-5a1c9e77881d2f03 -o json\n" +
+			"  dlockctl reconcile explain S03-0d3f5c1be2a94476 --rail-statement paid.csv",
+		Args: app.Args("FINDING"),
 		RunE: a.RunWaiting(func() time.Duration { return onTop(a, reconcile.DefaultMaxDuration) },
-			func(ctx context.Context, args []string) error { return runExplain(ctx, a, args[0]) }),
+			func(ctx context.Context, args []string) error { return runExplain(ctx, a, opts, args[0]) }),
 	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.statement, statementFlag, "", "the rail's own list that the finding is of: a CSV `FILE`")
+	flags.StringVar(&opts.since, sinceFlag, "", "the seal that the finding is of: a `FILE` that --seal wrote")
+	flags.StringVar(&opts.baseline, baselineFlag, "", "the baseline that the finding is of: a `FILE` of reconcile baseline")
+	_ = cmd.MarkFlagFilename(statementFlag, "csv") // it was added above
+	return cmd
 }
 
-func runExplain(ctx context.Context, a *app.App, id string) error {
+func runExplain(ctx context.Context, a *app.App, opts options, id string) error {
 	var engine reconcile.Options
+	if err := opts.compareWith(&engine); err != nil {
+		return err
+	}
 	if err := reach(a, &engine); err != nil {
 		return err
 	}
@@ -38,7 +51,7 @@ func runExplain(ctx context.Context, a *app.App, id string) error {
 	var gone *reconcile.NoFindingError
 	switch {
 	case errors.As(err, &gone) && len(gone.Unchecked) > 0:
-		return &app.Failure{Exit: app.Incomplete, Code: "incomplete", Message: gone.Error(), Hint: "put right what keeps the rule from being checked: dlockctl doctor"}
+		return &app.Failure{Exit: app.Incomplete, Code: "incomplete", Message: gone.Error(), Hint: unchecked(engine, id)}
 	case errors.As(err, &gone):
 		return &app.Failure{Exit: app.NotFound, Code: "not_found", Message: gone.Error(), Hint: "run dlockctl reconcile again: what it lists is there now"}
 	case err != nil:
@@ -68,6 +81,20 @@ func runExplain(ctx context.Context, a *app.App, id string) error {
 		a.Aside("unknown: %s", gap)
 	}
 	return t.err
+}
+
+// unchecked says what lets the rule of a finding be checked.
+func unchecked(engine reconcile.Options, id string) string {
+	class, _, _ := strings.Cut(id, "-")
+	with := reconcile.ExplainedWith(class)
+	given := engine.Previous != nil
+	if slices.Contains(with, "--"+statementFlag) {
+		given = engine.Statement != nil
+	}
+	if len(with) > 0 && !given {
+		return "add the file that the run compared with: " + strings.Join(with, " ")
+	}
+	return "put right what keeps the rule from being checked: dlockctl doctor"
 }
 
 // moment prints an event: who, when and what in a line, then how.

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -104,6 +103,10 @@ func (f *reportFile) write(report reconcile.Report, engine reconcile.Options) er
 func (f *reportFile) encode(report reconcile.Report, engine reconcile.Options) error {
 	switch f.kind {
 	case ".json":
+		report, err := report.Digested()
+		if err != nil {
+			return err
+		}
 		return ui.WriteJSON(f.file, report)
 	case ".csv":
 		return writeCSV(f.file, report)
@@ -152,17 +155,4 @@ func readFile[T any](path, what string, read func(io.Reader) (T, error)) (T, err
 		return none, app.UsageError(malformed.Hint(), "%s: %v", path, malformed)
 	}
 	return value, err
-}
-
-// readReport reads a report that --report wrote as JSON.
-func readReport(r io.Reader) (reconcile.Report, error) {
-	const hint = "give a file that dlockctl reconcile --report FILE.json wrote"
-	var report reconcile.Report
-	if err := json.NewDecoder(r).Decode(&report); err != nil {
-		return report, app.UsageError(hint, "read the report: %v", err)
-	}
-	if report.RunID == "" || report.Outcome == "" {
-		return report, app.UsageError(hint, "the report is none: it names no run")
-	}
-	return report, nil
 }

@@ -51,7 +51,7 @@ func runPropose(ctx context.Context, a *app.App, opts options, from string) erro
 
 func proposeFor(ctx context.Context, a *app.App, opts options, from string) (reconcile.Report, error) {
 	if from != "" {
-		return readFile(from, "the report", readReport)
+		return readFile(from, "the report", reconcile.ReadReport)
 	}
 	engine, err := opts.engine(a)
 	if err != nil {
@@ -79,7 +79,7 @@ func showProposals(a *app.App, proposals []reconcile.Proposal) error {
 		for _, part := range []struct{ label, text string }{{p.Kind, p.Do}, {"undo", p.Undo}} {
 			if part.text != "" {
 				t.say("  %s\n", t.styles.Paint(ui.Faint, part.label))
-				t.indented(part.text)
+				t.indented(a.Runnable(part.text))
 			}
 		}
 		if p.Do == "" {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/config"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/reconcile"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -22,6 +24,21 @@ import (
 // mostWorkers is how many connections a run may take: a server has a hundred, unless
 // somebody said otherwise, and they are not for it.
 const mostWorkers = 32
+
+// shortestRun is what --max-duration may say at least. In less nothing is begun, and
+// that would look like a database that does not answer.
+const shortestRun = time.Second
+
+// longestRun is what it may say at most: for so long nothing is vacuumed, and the server
+// counts its own time-outs in milliseconds of 32 bits.
+const longestRun = 7 * 24 * time.Hour
+
+// The flags of what a run compares with, which explain has too.
+const (
+	statementFlag = "rail-statement"
+	sinceFlag     = "since"
+	baselineFlag  = "baseline"
+)
 
 type options struct {
 	scope       reconcile.Scope
@@ -67,9 +84,9 @@ func New(a *app.App) *cobra.Command {
 	flags.Var(&opts.failOn, "fail-on", "exit 7 with a break at or above this `LEVEL`: critical|high|medium|low")
 	flags.DurationVar(&opts.maxDuration, "max-duration", reconcile.DefaultMaxDuration, "end after so long, INCOMPLETE; it holds vacuum back meanwhile")
 	flags.StringVar(&opts.report, "report", "", "write the report to this `FILE` too: .html, .json or .csv")
-	flags.StringVar(&opts.statement, "rail-statement", "", "compare with the rail's own list too: a CSV `FILE` with the columns reference, key, amount_minor, currency")
-	flags.StringVar(&opts.since, "since", "", "go on from this seal: a `FILE` that --seal wrote")
-	flags.StringVar(&opts.baseline, "baseline", "", "compare openings and tokens with this baseline: a `FILE` of reconcile baseline")
+	flags.StringVar(&opts.statement, statementFlag, "", "compare with the rail's own list too: a CSV `FILE` with the columns reference, key, amount_minor, currency")
+	flags.StringVar(&opts.since, sinceFlag, "", "go on from this seal: a `FILE` that --seal wrote")
+	flags.StringVar(&opts.baseline, baselineFlag, "", "compare openings and tokens with this baseline: a `FILE` of reconcile baseline")
 	flags.StringVar(&opts.seal, "seal", "", "write a seal to this `FILE` when the run is CLEAN, for a later --since")
 	flags.IntVar(&opts.workers, "workers", reconcile.DefaultWorkers, "connections that read paydb at once")
 	complete(cmd)
@@ -168,15 +185,26 @@ func (o options) engine(a *app.App) (reconcile.Options, error) {
 	if o.seal != "" && len(o.scope.Accounts)+len(o.scope.Currencies)+len(o.scope.Rules) > 0 {
 		return reconcile.Options{}, app.UsageError("seal a run without --account, --currency and --rule", "--seal vouches for everything, and this run looks at a part")
 	}
-	if o.maxDuration <= 0 {
-		return reconcile.Options{}, app.UsageError("give how long it may take, such as 10m", "--max-duration %s is no time", o.maxDuration)
+	if o.maxDuration < shortestRun {
+		return reconcile.Options{}, app.UsageError("give how long it may take, such as 10m",
+			"--max-duration %s is less than %s, in which nothing can be begun", o.maxDuration, shortestRun)
 	}
-	if o.since != "" && o.baseline != "" {
-		return reconcile.Options{}, app.UsageError("leave one of them out: a seal holds what a baseline holds", "--since and --baseline are both given")
+	if o.maxDuration > longestRun {
+		return reconcile.Options{}, app.UsageError("give a shorter one, such as 10m; --since and --account check less",
+			"--max-duration %s is more than %s, for which nothing would be vacuumed", o.maxDuration, longestRun)
 	}
 	engine := reconcile.Options{Scope: o.scope, Workers: o.workers, MaxDuration: o.maxDuration}
-	var err error
+	if err := o.compareWith(&engine); err != nil {
+		return reconcile.Options{}, err
+	}
+	return engine, reach(a, &engine)
+}
+
+// compareWith reads the files that the run compares with.
+func (o options) compareWith(engine *reconcile.Options) (err error) {
 	switch {
+	case o.since != "" && o.baseline != "":
+		return app.UsageError("leave one of them out: a seal holds what a baseline holds", "--since and --baseline are both given")
 	case o.since != "":
 		engine.Previous, err = readFile(o.since, "the seal", func(r io.Reader) (*reconcile.Previous, error) { return reconcile.ReadPrevious(r, true) })
 	case o.baseline != "":
@@ -185,11 +213,7 @@ func (o options) engine(a *app.App) (reconcile.Options, error) {
 	if err == nil && o.statement != "" {
 		engine.Statement, err = readFile(o.statement, "the rail statement", reconcile.ReadStatement)
 	}
-	if err != nil {
-		return reconcile.Options{}, err
-	}
-	err = reach(a, &engine)
-	return engine, err
+	return err
 }
 
 // reach says where the databases are. That lockdb is not configured is a gap of the
@@ -199,11 +223,16 @@ func reach(a *app.App, engine *reconcile.Options) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Backend == config.SyncGuard {
+		// A fence of one key says nothing about another, and there is no journal.
+		return app.WithHint(fmt.Errorf("the backend syncguard has no tokens that paydb's rows could be traced by: %w", lockstore.ErrUnsupported),
+			"reconcile takes the backend postgres or etcd")
+	}
 	if engine.Pay, err = a.PayConfig(); err != nil {
 		return err
 	}
 	var failure *app.Failure
-	engine.Lock, err = a.LockConfig()
+	engine.Lock, err = a.LockdbConfig()
 	switch {
 	case errors.As(err, &failure) && failure.Code == "no_database":
 		engine.Lock = nil
@@ -267,7 +296,7 @@ func verdict(ctx context.Context, report reconcile.Report, failOn reconcile.Seve
 			continue
 		}
 		if breaks++; first == "" {
-			first = f.ID
+			first = strings.Join(append([]string{f.ID}, reconcile.ExplainedWith(f.Class)...), " ")
 		}
 	}
 	details := map[string]any{"outcome": report.Outcome, "complete": report.Complete, "breaks": breaks}

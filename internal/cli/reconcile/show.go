@@ -75,7 +75,12 @@ func show(a *app.App, report reconcile.Report) error {
 		return showTable(a, report)
 	case ui.JSONL:
 		return showLines(a, report)
-	case ui.JSON, ui.YAML, ui.CSV, ui.Name:
+	case ui.JSON: // which may be kept, for diff and propose
+		var err error
+		if report, err = report.Digested(); err != nil {
+			return err
+		}
+	case ui.YAML, ui.CSV, ui.Name:
 	}
 	return a.Print(ui.View{Data: report, Rows: rows(report.Findings), Columns: findingColumns(), Name: "id"})
 }
@@ -239,7 +244,7 @@ func (t *table) classes() {
 	})
 	for _, c := range coverage {
 		// What was not checked is listed below, with the reason.
-		if c.Findings == 0 || c.Class == coverageClass {
+		if c.Findings == 0 || c.Class == reconcile.CoverageClass {
 			continue
 		}
 		row := classRow{c.Severity, c.Class, c.Name, strconv.FormatInt(c.Findings, 10), "", "", rules[c.Class]}
@@ -270,33 +275,30 @@ func (t *table) classes() {
 	}})
 }
 
-const (
-	// coverageClass is what was not checked.
-	coverageClass = "D08"
-	// mostShown findings are shown, of as many classes as there are; with -o wide ten
-	// times as many.
-	mostShown = 10
-)
+// mostShown findings are shown, of as many classes as there are; with -o wide ten times
+// as many.
+const mostShown = 10
 
 func (t *table) samples() {
 	most := mostShown
 	if t.app.Format() == ui.Wide {
 		most *= 10
 	}
-	perClass, found, first := map[string]int{}, 0, ""
+	perClass, found := map[string]int{}, 0
+	var first []string
 	for _, f := range t.report.Findings {
 		// What was not checked is listed below.
-		if f.Class == coverageClass {
+		if f.Class == reconcile.CoverageClass {
 			continue
 		}
 		perClass[f.Class] = 0
-		if found++; first == "" {
-			first = f.ID
+		if found++; len(first) == 0 {
+			first = append([]string{ui.Visible(f.ID)}, reconcile.ExplainedWith(f.Class)...)
 		}
 	}
 	each, total := max(most/max(len(perClass), 1), 1), 0
 	for _, f := range t.report.Findings {
-		if f.Class == coverageClass || perClass[f.Class] >= each || total >= most {
+		if f.Class == reconcile.CoverageClass || perClass[f.Class] >= each || total >= most {
 			continue
 		}
 		perClass[f.Class]++
@@ -304,10 +306,10 @@ func (t *table) samples() {
 		t.finding(f)
 	}
 	if left := found - total; left > 0 {
-		t.say("\n%s\n", t.styles.Paint(ui.Faint, fmt.Sprintf("%d more: dlockctl reconcile -o jsonl, or --report FILE.html", left)))
+		t.say("\n%s\n", t.styles.Paint(ui.Faint, fmt.Sprintf("%d more: %s, or --report FILE.html", left, t.app.Command("reconcile", "-o", "jsonl"))))
 	}
-	if first != "" {
-		t.say("\nNext: dlockctl reconcile explain %s\n", ui.Visible(first))
+	if len(first) > 0 {
+		t.say("\nNext: %s\n", t.app.Command("reconcile explain", first...))
 	}
 }
 
@@ -315,7 +317,7 @@ func (t *table) finding(f reconcile.Finding) {
 	t.say("\n%s  %s %s\n", t.styles.Paint(tones()[string(f.Severity)], string(f.Severity)), t.styles.Paint(ui.Strong, ui.Visible(f.ID)), ui.Visible(f.Name))
 	t.wrapped("", f.What)
 	for _, part := range []struct{ label, text string }{
-		{"account", f.AccountID}, {"payout", f.PayoutID}, {"about", f.Subject}, {"by", by(f.Attribution)}, {"next", f.Next},
+		{"account", f.AccountID}, {"payout", f.PayoutID}, {"about", f.Subject}, {"by", by(f.Attribution)}, {"next", t.app.Runnable(f.Next)},
 	} {
 		if part.text != "" {
 			t.wrapped(part.label, part.text)
@@ -369,7 +371,7 @@ func (t *table) pipeline() {
 func (t *table) missing() {
 	classes := map[string][]string{}
 	var reasons []string
-	for _, m := range t.report.Missing {
+	for _, m := range t.report.Unchecked() {
 		if _, known := classes[m.Reason]; !known {
 			reasons = append(reasons, m.Reason)
 			classes[m.Reason] = nil

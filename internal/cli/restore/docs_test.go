@@ -30,6 +30,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		{"restore plan", restore.Plan{}, plan},
 		{"restore verify", restore.Verification{}, verify + plan},
 		{"restore fast-forward", restore.Result{}, section(t, string(page), "restore fast-forward") + plan + verify},
+		{"restore paydb", restore.PayRepair{}, section(t, string(page), "restore paydb")},
 		{"freeze, thaw", restore.GateResult{}, section(t, string(page), "freeze, thaw") + plan},
 	} {
 		names := fields(reflect.TypeOf(c.of))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/instance/owner"
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/paystore/floor"
 	"github.com/dlockctl/dlockctl/internal/restore"
 	"github.com/dlockctl/dlockctl/internal/ui"
@@ -20,6 +21,7 @@ const moveWithin = 15 * time.Minute
 
 type fastForwardOptions struct {
 	evidenceFlags
+	bumpFlags
 
 	plan, reason           string
 	yes, terminate, dryRun bool
@@ -39,18 +41,22 @@ func newFastForwardCmd(a *app.App) *cobra.Command {
 			"must be able to SET ROLE dlock_owner in both databases, as dlock_operator can.\n\n" +
 			"Exit 0 ADVANCED or SAFE (there was nothing to do), 6 REFUSED_TRAFFIC, REFUSED_EVIDENCE or\n" +
 			"REFUSED_CONFIG, 4 LOCK_TIMEOUT (named transactions are in the way; --terminate ends them), 10\n" +
-			"VERIFY_FAILED or cut off. With 4 and 10 lockdb grants nothing until it is run again.",
+			"VERIFY_FAILED or cut off. With 4 and 10 lockdb grants nothing until it is run again.\n\n" +
+			"On etcd, --snapshot, --data-dir and --bump restore one member by etcdutl while none runs, where the\n" +
+			"revision has to rise further than a running cluster can; what is behind -- goes to etcdutl as it is.",
 		Example: "  dlockctl restore fast-forward --dry-run\n" +
 			"  dlockctl restore fast-forward --reason 'point-in-time restore, ticket 812'\n" +
-			"  dlockctl restore fast-forward --plan tonight.plan --reason 'ticket 812' --terminate --yes",
-		Args: app.Args(),
+			"  dlockctl restore fast-forward --plan tonight.plan --reason 'ticket 812' --terminate --yes\n" +
+			"  dlockctl restore fast-forward --backend etcd --snapshot s.db --data-dir /var/lib/etcd --bump 4294967296 -- --name m0",
+		Args: opts.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.beside = given(cmd.Flags(), "accept-missing", "observed", "no-token-above", "margin")
+			opts.beside = given(cmd.Flags(), "accept-missing", "observed", "no-token-above", "margin", "again")
 			return a.RunWithin(moveWithin, func(ctx context.Context, _ []string) error { return runFastForward(ctx, a, opts) })(cmd, args)
 		},
 	}
-	opts.add(cmd, true)
+	opts.evidenceFlags.add(cmd, true)
 	flags := cmd.Flags()
+	opts.bumpFlags.add(flags)
 	flags.StringVar(&opts.plan, "plan", "", "carry out this plan `FILE`, and refuse when the world has moved since")
 	flags.StringVar(&opts.reason, "reason", "", "why; the operator log keeps it (required)")
 	flags.String("operator", "", "who you are (default user@host)") // read through the configuration
@@ -62,6 +68,14 @@ func newFastForwardCmd(a *app.App) *cobra.Command {
 }
 
 func runFastForward(ctx context.Context, a *app.App, opts fastForwardOptions) error {
+	if opts.bumpFlags.given() {
+		return runBump(ctx, a, opts)
+	}
+	if counted, err := onCounters(a); err != nil {
+		return err
+	} else if counted {
+		return runCountersFastForward(ctx, a, opts)
+	}
 	what, err := opts.restoreOptions()
 	if err != nil {
 		return err
@@ -85,6 +99,7 @@ func runFastForward(ctx context.Context, a *app.App, opts fastForwardOptions) er
 	if err != nil {
 		return err
 	}
+	plan.Fixes = atOldPrimary(plan.Fixes, opts.oldPrimary)
 	switch {
 	case what.Plan != nil && what.Plan.Fingerprint != plan.Fingerprint:
 		return stale(*what.Plan, plan) // before anybody is asked
@@ -102,6 +117,7 @@ func runFastForward(ctx context.Context, a *app.App, opts fastForwardOptions) er
 	if err != nil {
 		return err
 	}
+	result.Fixes = atOldPrimary(result.Fixes, opts.oldPrimary)
 	return finish(a, opts, result)
 }
 
@@ -141,10 +157,13 @@ func (o *fastForwardOptions) restoreOptions() (restore.Options, error) {
 	if err != nil {
 		return what, err
 	}
-	what.Plan, what.Margin, what.NoTokenAbove, what.AcceptMissing = &plan, plan.Margin, plan.NoTokenAbove, plan.Accepted
-	for _, e := range plan.Evidence {
+	what.Plan, what.Margin, what.NoTokenAbove, what.Again, what.AcceptMissing = &plan, plan.Margin, plan.NoTokenAbove, plan.Again, nil
+	for _, e := range plan.Evidence { // which the fingerprint covers
 		if e.Source == operatorSource {
 			what.Observed = e.Value
+		}
+		if e.Status == lockstore.EvidenceAccepted {
+			what.AcceptMissing = append(what.AcceptMissing, e.Source)
 		}
 	}
 	return what, nil

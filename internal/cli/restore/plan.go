@@ -48,6 +48,11 @@ func newPlanCmd(a *app.App) *cobra.Command {
 }
 
 func runPlan(ctx context.Context, a *app.App, opts planOptions) error {
+	if counted, err := onCounters(a); err != nil {
+		return err
+	} else if counted {
+		return runCountersPlan(ctx, a, opts)
+	}
 	what, err := opts.options()
 	if err != nil {
 		return err
@@ -82,11 +87,17 @@ func prepare(ctx context.Context, a *app.App, what restore.Options, oldPrimary s
 		return restore.Plan{}, err
 	}
 	defer closeAll()
-	return restore.Prepare(ctx, stores, what)
+	plan, err := restore.Prepare(ctx, stores, what)
+	plan.Fixes = atOldPrimary(plan.Fixes, oldPrimary)
+	return plan, err
 }
 
-// writePlan writes the plan file whole or not at all.
+// writePlan writes the plan file whole or not at all. It takes the place of a file
+// alone: /dev/null is not to be renamed over.
 func writePlan(path string, plan restore.Plan) (err error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return app.UsageError("name a file, there or not", "begin the plan file: %s is no regular file", path)
+	}
 	var text bytes.Buffer
 	if err := plan.Write(&text); err != nil {
 		return err
@@ -110,8 +121,12 @@ func writePlan(path string, plan restore.Plan) (err error) {
 	return nil
 }
 
-// readPlan reads a plan file.
+// readPlan reads a plan file. It opens nothing else: a pipe would wait for a writer,
+// deaf to signals.
 func readPlan(path string) (restore.Plan, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return restore.Plan{}, app.UsageError("dlockctl restore plan --out FILE makes one", "open the plan file: %s is no regular file", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return restore.Plan{}, app.UsageError("dlockctl restore plan --out FILE makes one", "open the plan file: %v", err)

@@ -5,6 +5,7 @@ package restore
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,7 +26,8 @@ func New(a *app.App) *cobra.Command {
 		Short: "Make lockdb safe again after a restore or a fail-over",
 		Long: "A restored or promoted lockdb would issue tokens again that are still in use, so it grants nothing.\n" +
 			"plan says what was set back and how that is known, fast-forward moves lockdb past every token that\n" +
-			"may have been issued, verify proves that it is safe. docs/restore.md tells the whole story.",
+			"may have been issued, verify proves that it is safe. docs/restore.md tells the whole story. With the\n" +
+			"backend syncguard they do the same to its counters, one for each key: docs/syncguard.md.",
 		Example: "  dlockctl restore plan\n" +
 			"  dlockctl restore fast-forward --reason 'point-in-time restore, ticket 812'\n" +
 			"  dlockctl restore verify",
@@ -36,24 +38,32 @@ func New(a *app.App) *cobra.Command {
 
 // evidenceFlags say what the operator knows beside the databases.
 type evidenceFlags struct {
-	acceptMissing          []string
-	observed, noTokenAbove app.TokenFlag
-	margin                 int64
-	oldPrimary             string
+	acceptMissing []string
+	observed      observedFlag
+	noTokenAbove  app.TokenFlag
+	margin        int64
+	oldPrimary    string
+	again         bool
+	// from is for SyncGuard's counters; changed tells what was given.
+	from    []string
+	changed func(name string) bool
 }
 
 // add adds the flags; without margin for a verb that moves nothing.
 func (f *evidenceFlags) add(cmd *cobra.Command, margin bool) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.acceptMissing, "accept-missing", nil, "go on though this `SOURCE` cannot be read, or paydb or lockdb for all of one (repeatable)")
-	flags.Var(&f.observed, "observed", "a token that you know was issued, from a log or a client")
+	flags.Var(&f.observed, "observed", "a token that you know was issued, from a log or a client; on SyncGuard's tables KEY=N (repeatable)")
 	flags.Var(&f.noTokenAbove, "no-token-above", "your word that no higher token was ever issued: what stands higher was forged")
 	flags.StringVar(&f.oldPrimary, "old-primary-dsn-file", "", "`FILE` that holds the connection string of the primary of before, if it still answers")
 	flags.String("mark-dir", "", "`FOLDER` of the outside mark") // read through the configuration
 	f.margin = int64(restore.DefaultMargin)
 	if margin {
-		flags.Int64Var(&f.margin, "margin", f.margin, "land `N` above the highest token observed")
+		flags.Int64Var(&f.margin, "margin", f.margin, "land `N` above the highest token observed; on SyncGuard's tables 1000000000 unless given")
+		flags.BoolVar(&f.again, "again", false, "raise everything again, though nothing shows it: a plain copy of the files was put back")
 	}
+	flags.StringArrayVar(&f.from, "from", nil, "on SyncGuard's tables, also count the fences in this `FILE`: an export of the counters or the locks, CSV or JSON (repeatable)")
+	f.changed = flags.Changed
 	sources := append([]string{"paydb", "lockdb"}, restore.Sources()...)
 	// The flag exists: it was added above.
 	_ = cmd.RegisterFlagCompletionFunc("accept-missing", cobra.FixedCompletions(sources, cobra.ShellCompDirectiveNoFileComp))
@@ -61,11 +71,14 @@ func (f *evidenceFlags) add(cmd *cobra.Command, margin bool) {
 
 // options are what the flags say to the restore.
 func (f *evidenceFlags) options() (restore.Options, error) {
-	if f.margin < 1 {
+	switch {
+	case f.margin < 1:
 		return restore.Options{}, app.UsageError("leave it out for 2^32", "--margin %d is below 1", f.margin)
+	case len(f.observed.of) > 0 || len(f.from) > 0:
+		return restore.Options{}, app.UsageError("a token counts for all keys here: --observed N", "--from and --observed KEY=N are for the backend syncguard")
 	}
 	return restore.Options{
-		Margin: lockstore.Token(f.margin), Observed: f.observed.Token, NoTokenAbove: f.noTokenAbove.Token, AcceptMissing: f.acceptMissing,
+		Margin: lockstore.Token(f.margin), Observed: f.observed.Token, NoTokenAbove: f.noTokenAbove.Token, AcceptMissing: f.acceptMissing, Again: f.again,
 	}, nil
 }
 
@@ -78,13 +91,16 @@ func (f *evidenceFlags) words() []string {
 	for _, flag := range []struct {
 		name string
 		app.TokenFlag
-	}{{"--observed", f.observed}, {"--no-token-above", f.noTokenAbove}} {
+	}{{"--observed", f.observed.TokenFlag}, {"--no-token-above", f.noTokenAbove}} {
 		if flag.Token != 0 {
 			words = append(words, flag.name, flag.String())
 		}
 	}
 	if f.margin != int64(restore.DefaultMargin) {
 		words = append(words, "--margin", lockstore.Token(f.margin).String())
+	}
+	if f.again {
+		words = append(words, "--again")
 	}
 	if f.oldPrimary != "" {
 		words = append(words, "--old-primary-dsn-file", f.oldPrimary)
@@ -153,7 +169,7 @@ func open(ctx context.Context, a *app.App, how access) (stores restore.Stores, c
 	if stores.Mark, err = openMark(ctx, cfg.MarkDir, lock); err != nil {
 		return stores, nil, err
 	}
-	stores.Old, stores.OldProblem, err = askOldPrimary(ctx, how.oldPrimary)
+	stores.Old, stores.OldProblem, err = askOldPrimary(ctx, lock, how.oldPrimary)
 	return stores, closeOpened, err
 }
 
@@ -183,21 +199,38 @@ func openMark(ctx context.Context, dir string, lock lockstore.Rewinder) (*mark.M
 }
 
 // askOldPrimary asks the primary of before, where one is named. That it does not
-// answer is a problem of the evidence.
-func askOldPrimary(ctx context.Context, file string) (old *lockstore.OldPrimary, problem, err error) {
+// answer is a problem of the evidence; that it is another lockdb is a wrong address.
+func askOldPrimary(ctx context.Context, lock lockstore.Rewinder, file string) (old *lockstore.OldPrimary, problem, err error) {
 	if file == "" {
 		return nil, nil, nil
 	}
-	config, err := app.ReadDSNFile("old-primary-dsn-file", file)
+	config, err := app.ReadDSNFile("--old-primary-dsn-file", file)
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := postgres.ReadOldPrimary(ctx, config)
+	knows, ok := lock.(*postgres.Rewinder)
+	if !ok {
+		return nil, nil, app.UsageError("leave it out; a token that you know of is --observed N", "--old-primary-dsn-file is for a lockdb on PostgreSQL")
+	}
+	answer, err := knows.OldPrimary(ctx, config)
+	_, wrong := errors.AsType[*postgres.NotOldPrimaryError](err)
 	switch {
+	case wrong:
+		return nil, nil, app.UsageError("give the address of the primary of before, or leave --old-primary-dsn-file out; a token that you know of is --observed N",
+			"%v (from %s)", err, file)
 	case err != nil && ctx.Err() != nil:
 		return nil, nil, err
 	case err != nil:
 		return nil, err, nil
 	}
 	return &answer, nil, nil
+}
+
+// atOldPrimary puts the file into the fixes that are run at the old primary.
+func atOldPrimary(fixes []string, file string) []string {
+	named := make([]string, len(fixes))
+	for i, fix := range fixes {
+		named[i] = strings.ReplaceAll(fix, "--lock-dsn-file "+restore.OldPrimaryFile, "--lock-dsn-file "+app.Quoted(file))
+	}
+	return named
 }

@@ -20,10 +20,15 @@ func finish(a *app.App, opts fastForwardOptions, result restore.Result) error {
 		return nil
 	}
 	message := "nothing was changed"
-	if result.Step != restore.StepEvidence {
+	if begun(result) {
 		message = "it ended at step " + string(result.Step) + ", and lockdb grants nothing until it is run again"
 	}
 	return failure(a, result.Outcome, result.Why, result.Fixes, message)
+}
+
+// begun tells that a fast-forward that did not come to its end has shut the gate.
+func begun(result restore.Result) bool {
+	return result.Step != restore.StepEvidence && (result.Step != restore.StepCloseGate || !result.GateOpen)
 }
 
 func printResult(a *app.App, opts fastForwardOptions, result restore.Result) error {
@@ -54,7 +59,7 @@ func printResult(a *app.App, opts fastForwardOptions, result restore.Result) err
 	default:
 		_, fixes := gather(result.Why, result.Fixes, result.Plan.Evidence)
 		p.fixes("fix", fixes)
-		if result.Step != restore.StepEvidence {
+		if begun(result) {
 			p.run("then", a.Command("restore fast-forward", append(opts.words(), "--reason", "TEXT")...))
 		}
 	}
@@ -72,16 +77,16 @@ func (p *page) outcome(result restore.Result) {
 			p.verdict(ui.Warn, "ADVANCED", "lockdb is safe above token %s, and still frozen", result.To)
 		}
 	default:
-		tone := ui.Bad
-		if result.Step != restore.StepEvidence {
-			tone = ui.Alarm
+		tone, grants := ui.Bad, ""
+		if begun(result) {
+			tone, grants = ui.Alarm, "; grants are closed"
 		}
 		p.verdict(tone, string(result.Outcome), "%s", map[restore.Outcome]string{
 			restore.RefusedTraffic:  "tokens are still being drawn somewhere",
 			restore.RefusedEvidence: "the evidence is not complete, or not to be believed",
 			restore.RefusedConfig:   "the token source would repeat tokens, or has no room",
-			restore.LockTimeout:     "another transaction is in the way; grants are closed",
-			restore.VerifyFailed:    "lockdb is not safe; grants are closed",
+			restore.LockTimeout:     "another transaction is in the way" + grants,
+			restore.VerifyFailed:    "lockdb is not safe" + grants,
 		}[result.Outcome])
 	}
 	p.part()

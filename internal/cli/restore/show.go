@@ -55,7 +55,7 @@ func (p *page) state(plan restore.Plan) {
 	has := func(ids ...string) bool {
 		return slices.ContainsFunc(plan.Signs, func(s restore.Sign) bool { return slices.Contains(ids, s.ID) })
 	}
-	setBack := has("gate_missing", "identity", "timeline", "paydb_ahead", "mark_ahead", "old_primary_ahead")
+	setBack := has("gate_missing", "identity", "timeline", "paydb_ahead", "lockdb_ahead", "mark_ahead", "old_primary_ahead")
 	switch {
 	case setBack && plan.Gate.Open():
 		p.verdict(ui.Alarm, "SET BACK", "lockdb may issue tokens that are still in use, AND ITS GATE IS OPEN: it may be granting them now")
@@ -98,7 +98,7 @@ func (p *page) outlook(plan restore.Plan) {
 		p.fact(ui.Plain, "fast-forward", "would be SAFE: it changes nothing")
 		return
 	case restore.Advanced:
-		if plan.Target == plan.Last {
+		if plan.Target <= plan.Last { // below it: etcd was bumped further
 			p.fact(ui.Plain, "fast-forward", "would be ADVANCED: %s is reached already, and the rest is completed", plan.Target)
 			break
 		}
@@ -199,7 +199,7 @@ func (p *page) advice(plan restore.Plan, words []string) {
 		if strings.HasPrefix(command, fastForward) {
 			p.run(label, p.app.Command("restore fast-forward", append(slices.Clone(words), "--reason", "TEXT")...))
 		} else {
-			p.run(label, p.app.OnSameDatabases(command))
+			p.run(label, p.app.Runnable(command))
 		}
 	}
 	if len(commands) == 0 {
@@ -234,9 +234,9 @@ func (p *page) fixes(label string, fixes []string) {
 		}
 		switch {
 		case !runnable(line):
-			p.fact(ui.Strong, label, "%s", line)
+			p.fact(ui.Strong, label, "%s", p.app.Runnable(line))
 		case strings.HasPrefix(line, "dlockctl "):
-			p.run(label, p.app.OnSameDatabases(line))
+			p.run(label, p.app.Runnable(line))
 		default:
 			p.run(label, line)
 		}

@@ -28,6 +28,11 @@ func newVerifyCmd(a *app.App) *cobra.Command {
 }
 
 func runVerify(ctx context.Context, a *app.App, opts evidenceFlags) error {
+	if counted, err := onCounters(a); err != nil {
+		return err
+	} else if counted {
+		return runCountersVerify(ctx, a, opts)
+	}
 	what, err := opts.options()
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 )
 
 type createOptions struct {
@@ -44,7 +43,7 @@ func runCreate(ctx context.Context, a *app.App, opts createOptions) error {
 	if err := errors.Join(lockstore.ValidOwner(opts.owner), lockstore.ValidTTL(opts.ttl)); err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Changing)
+	store, err := open(ctx, a, app.Changing)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -46,7 +45,7 @@ func runEnd(ctx context.Context, a *app.App, args []string, yes bool) error {
 			return err
 		}
 	}
-	store, err := a.LockStore(ctx, postgres.Changing)
+	store, err := open(ctx, a, app.Changing)
 	if err != nil {
 		return err
 	}

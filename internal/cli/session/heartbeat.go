@@ -9,7 +9,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 )
 
 func newHeartbeatCmd(a *app.App) *cobra.Command {
@@ -33,7 +32,7 @@ func runHeartbeat(ctx context.Context, a *app.App, args []string, ttl time.Durat
 	if err := errors.Join(err, lockstore.ValidTTL(ttl)); err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Changing)
+	store, err := open(ctx, a, app.Changing)
 	if err != nil {
 		return err
 	}

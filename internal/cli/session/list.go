@@ -7,7 +7,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -38,7 +37,7 @@ func runList(ctx context.Context, a *app.App, opts listOptions) error {
 	if err := app.CheckLimit(opts.filter.Limit); err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := open(ctx, a, app.Reading)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -33,7 +32,7 @@ func runReap(ctx context.Context, a *app.App, limit int) error {
 	if limit < 1 {
 		return app.UsageError("give a number from 1", "--limit %d reaps nothing", limit)
 	}
-	store, err := a.LockStore(ctx, postgres.Changing)
+	store, err := open(ctx, a, app.Changing)
 	if err != nil {
 		return err
 	}

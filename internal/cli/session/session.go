@@ -3,6 +3,7 @@
 package session
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,15 @@ func New(a *app.App) *cobra.Command {
 	}
 	cmd.AddCommand(newCreateCmd(a), newHeartbeatCmd(a), newShowCmd(a), newListCmd(a), newEndCmd(a), newReapCmd(a))
 	return app.Group(cmd)
+}
+
+// open opens the lock store, and refuses one whose backend has no sessions.
+func open(ctx context.Context, a *app.App, purpose app.Purpose) (lockstore.Store, error) {
+	store, err := a.LockStore(ctx, purpose)
+	if err == nil && !store.Capabilities().Sessions {
+		return nil, app.Lacks(store, "sessions", "each lock hangs on its own lease: acquire and renew it")
+	}
+	return store, err
 }
 
 // sessionView is a session as it is printed.

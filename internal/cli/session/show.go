@@ -7,7 +7,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 )
 
 func newShowCmd(a *app.App) *cobra.Command {
@@ -29,7 +28,7 @@ func runShow(ctx context.Context, a *app.App, text string, showSession bool) err
 	if err := lockstore.ValidSessionID(id); err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := open(ctx, a, app.Reading)
 	if err != nil {
 		return err
 	}

@@ -21,16 +21,19 @@ import (
 type cast struct {
 	both *migrate.Both
 	env  *devenv.Env
+	// failover sets lockdb back by a standby that is promoted, not by a copy.
+	failover bool
 }
 
 func (c cast) on(lock, pay *pgx.Conn) scenario.Cast {
-	return scenario.Cast{
-		Lock: lock, Pay: pay, Owner: pay, OpenPosting: c.money, OpenRail: c.money, Open: c.client,
-		Rewind: &scenario.Rewind{
-			Backup: c.env.CopyLockDB, PutBack: c.env.PutBackLockDB, Stores: c.stores, FastForward: restore.FastForward,
-			Observe: func(ctx context.Context) (*pgx.Conn, error) { return connect(ctx, "lockdb", c.both.Lock) },
-		},
+	rewind := &scenario.Rewind{
+		Backup: c.env.CopyLockDB, PutBack: c.env.PutBackLockDB, Stores: c.stores, FastForward: restore.FastForward,
+		Observe: func(ctx context.Context) (*pgx.Conn, error) { return connect(ctx, "lockdb", c.both.Lock) },
 	}
+	if c.failover {
+		rewind.Prepare, rewind.Backup, rewind.PutBack, rewind.Promoted = c.env.StandBy, c.env.CutOff, c.env.FailOver, true
+	}
+	return scenario.Cast{Lock: lock, Pay: pay, Owner: pay, OpenPosting: c.money, OpenRail: c.money, Open: c.client, Rewind: rewind}
 }
 
 // client opens lockdb as a worker does that knows where paydb is (K-7.6).

@@ -28,6 +28,8 @@ const Within = 15 * time.Minute
 type Options struct {
 	// Name is the verb's, and part of the folder's name.
 	Name string
+	// Failover sets lockdb back by the promotion of a standby, not by a copy.
+	Failover bool
 	// Keep leaves the instances running when the play returns no error.
 	Keep bool
 }
@@ -45,20 +47,26 @@ func Run(ctx context.Context, a *app.App, opts Options, play func(context.Contex
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
+	clearLeftovers(ctx, a, cfg.StateDir)
 	folder, err := makeFolder(cfg.StateDir, opts.Name)
 	if err != nil {
 		return err
 	}
-	env, err := devenv.Open(devenv.Options{StateDir: folder, PGBin: cfg.PGBin, Env: a.Streams.Env, Progress: a.Progress})
+	lock, err := use(folder)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(folder))
 	}
+	env, err := devenv.Open(devenv.Options{StateDir: folder, PGBin: cfg.PGBin, Env: a.Streams.Env, Progress: a.Progress})
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(folder), lock.Release())
+	}
 	defer func() {
 		if opts.Keep && err == nil {
+			err = lock.Remove() // it is left on purpose
 			sayHowToReach(a, folder)
 			return
 		}
-		err = errors.Join(err, remove(ctx, env, folder))
+		err = errors.Join(err, remove(ctx, env, folder), lock.Release())
 	}()
 	if _, err := env.Up(ctx); err != nil {
 		return err
@@ -66,10 +74,10 @@ func Run(ctx context.Context, a *app.App, opts Options, play func(context.Contex
 	if _, err := dev.Apply(ctx, a, env, true); err != nil {
 		return err
 	}
-	return perform(ctx, env, play)
+	return perform(ctx, env, opts, play)
 }
 
-func perform(ctx context.Context, env *devenv.Env, play func(context.Context, scenario.Cast) error) error {
+func perform(ctx context.Context, env *devenv.Env, opts Options, play func(context.Context, scenario.Cast) error) error {
 	both, err := dev.Databases(env)
 	if err != nil {
 		return err
@@ -84,7 +92,7 @@ func perform(ctx context.Context, env *devenv.Env, play func(context.Context, sc
 		return err
 	}
 	defer closeConn(ctx, pay)
-	return play(ctx, cast{both, env}.on(lock, pay))
+	return play(ctx, cast{both, env, opts.Failover}.on(lock, pay))
 }
 
 func connect(ctx context.Context, name string, config *pgx.ConnConfig) (*pgx.Conn, error) {
@@ -104,7 +112,7 @@ func closeConn(ctx context.Context, conn *pgx.Conn) {
 // makeFolder makes a folder, in parent or else among the temporary files, that the server's user may enter when the caller is
 // root. What lies in it is closed to others.
 func makeFolder(parent, name string) (string, error) {
-	folder, err := os.MkdirTemp(parent, "dlockctl-"+name+"-")
+	folder, err := os.MkdirTemp(parent, prefix+name+"-")
 	if err != nil {
 		return "", app.UsageError("give a folder that you may write to: --state-dir FOLDER, or TMPDIR", "make a folder for the %s: %v", name, err)
 	}

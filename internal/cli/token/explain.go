@@ -55,6 +55,9 @@ const (
 // explain asks every source. Without pay, what the token wrote in paydb is not told.
 func explain(ctx context.Context, store lockstore.Store, pay *pgx.ConnConfig, token lockstore.Token) (story, error) {
 	t := &teller{store: store, pay: pay, story: story{Token: app.NewToken(token), Events: []event{}, Unknown: []string{}}, token: token}
+	if !store.Capabilities().GlobalTokens {
+		t.unknown("which grant it is: this backend counts tokens for each key, so that every key has its own %s", token)
+	}
 	for _, step := range []func(context.Context) error{t.journal, t.entry, t.audit, t.operatorLog, t.money} {
 		if err := step(ctx); err != nil {
 			return story{}, err
@@ -115,7 +118,8 @@ func (t *teller) journal(ctx context.Context) error {
 }
 
 // entry looks whether the token is the one that stands on its key. Without the
-// journal the key is not known, and every lock is looked at.
+// journal the key is not known, and every lock is looked at: where tokens are counted
+// for each key, it may stand on many.
 func (t *teller) entry(ctx context.Context) error {
 	var entries []lockstore.Entry
 	if t.Key != "" {
@@ -134,15 +138,23 @@ func (t *teller) entry(ctx context.Context) error {
 		if e.Token != t.token {
 			continue
 		}
-		t.is(e.Key, e.Owner)
-		t.Session = app.SessionText(e.Session, false)
-		t.Ended = stands
-		if len(t.Events) == 0 {
+		if t.store.Capabilities().GlobalTokens {
+			t.is(e.Key, e.Owner)
+			t.Session = app.SessionText(e.Session, false)
+			t.Ended = stands
+		}
+		switch {
+		case !t.store.Capabilities().Sessions:
+			t.tell(e.AcquiredAt, eventGranted, "lock_entry", "lock %q", e.Key)
+		case len(t.Events) == 0:
 			t.tell(e.AcquiredAt, eventGranted, "lock_entry", "lock %q to %q under session %s", e.Key, e.Owner, e.Session.Masked())
 		}
 		name, left := eventHeld, ui.Left(e.Remaining)
 		if e.Expired {
 			name = eventLapsed
+			if t.store.Capabilities().EndsUntimed {
+				left = "and has lapsed since"
+			}
 		}
 		if e.ExpiresAt.Infinite {
 			left = "never expires"
@@ -164,11 +176,15 @@ func (t *teller) audit(ctx context.Context) error {
 			if r.PrevToken != t.token {
 				continue
 			}
-			if t.Key == "" {
+			if t.Key == "" && t.store.Capabilities().GlobalTokens {
 				t.is(r.Key, r.PrevOwner)
 				t.Ended = eventRevoked
 			}
-			t.tell(r.RevokedAt, eventRevoked, "lock_revocation", "lock %q was taken from %q by %q: %s (audit row %d)", r.Key, r.PrevOwner, r.Operator, r.Reason, r.ID)
+			from := ""
+			if r.PrevOwner != "" {
+				from = fmt.Sprintf(" from %q", r.PrevOwner)
+			}
+			t.tell(r.RevokedAt, eventRevoked, "lock_revocation", "lock %q was taken%s by %q: %s (audit row %d)", r.Key, from, r.Operator, r.Reason, r.ID)
 		}
 		if len(rows) < page {
 			return nil

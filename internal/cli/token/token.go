@@ -10,7 +10,6 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
-	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/reconcile"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
@@ -47,7 +46,7 @@ func runExplain(ctx context.Context, a *app.App, text string) error {
 	if err != nil {
 		return err
 	}
-	store, err := a.LockStore(ctx, postgres.Reading)
+	store, err := a.LockStore(ctx, app.Reading)
 	if err != nil {
 		return err
 	}

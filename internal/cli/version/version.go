@@ -4,13 +4,14 @@ package version
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlockctl/dlockctl/internal/buildinfo"
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -46,22 +47,25 @@ func New(a *app.App) *cobra.Command {
 			"and the schema versions it works with. It opens no database.",
 		Example: "  dlockctl version\n  dlockctl version -o json",
 		Args:    app.Args(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd.Context(), a) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runVersion(cmd.Context(), a, cmd.Flags().Changed("columns"))
+		},
 	}
 }
 
-func runVersion(_ context.Context, a *app.App) error {
-	info := read()
-	if a.Format() == ui.Table {
-		built := info.Commit
-		if built == "" {
-			built = "unknown commit"
-		}
-		if info.Dirty {
-			built += ", modified"
-		}
-		_, err := fmt.Fprintf(a.Streams.Out, "dlockctl %s (%s, %s)\n", info.Version, built, info.Go)
+// runVersion prints one line, and a table to whoever picks its columns.
+func runVersion(_ context.Context, a *app.App, columns bool) error {
+	built := buildinfo.Read()
+	if a.Format() == ui.Table && !columns {
+		_, err := fmt.Fprint(a.Streams.Out, built.Line())
 		return err
+	}
+	info := Info{
+		Version: built.Version, Commit: built.Commit, Dirty: built.Dirty, Go: built.Go, Modules: modules(),
+		SchemaVersions: map[string]Range{
+			"lockdb": {postgres.MinSchema, postgres.MaxSchema},
+			"paydb":  {paystore.MinSchema, paystore.MaxSchema},
+		},
 	}
 	return a.Print(ui.View{
 		Data: info,
@@ -76,33 +80,18 @@ func runVersion(_ context.Context, a *app.App) error {
 	})
 }
 
-// read takes everything from what the linker recorded: a constant kept by hand
-// drifts.
-func read() Info {
-	info := Info{
-		Version: "(devel)", Go: runtime.Version(), Modules: []Module{},
-		SchemaVersions: map[string]Range{"lockdb": {postgres.MinSchema, postgres.MaxSchema}},
-	}
+// modules are those linked in, as the linker recorded them.
+func modules() []Module {
+	linked := []Module{}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
-		return info
-	}
-	if build.Main.Version != "" {
-		info.Version = build.Main.Version
-	}
-	for _, s := range build.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			info.Commit = s.Value
-		case "vcs.modified":
-			info.Dirty = s.Value == "true"
-		}
+		return linked
 	}
 	for _, m := range build.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		info.Modules = append(info.Modules, Module{m.Path, m.Version})
+		linked = append(linked, Module{m.Path, m.Version})
 	}
-	return info
+	return linked
 }

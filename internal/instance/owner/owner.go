@@ -40,6 +40,8 @@ type Options struct {
 	LockTimeout time.Duration
 	// Terminate ends who is in the way of a lock, once the lock timeout has passed.
 	Terminate bool
+	// AsLogin keeps the login's own rights: there are tables that are no dlock_owner's.
+	AsLogin bool
 	// After may be nil.
 	After Hook
 }
@@ -136,7 +138,7 @@ func (t *Tx) Done(ctx context.Context, name string) error {
 	return t.hook(ctx, t.step+": "+name)
 }
 
-// Run runs fn as dlock_owner under READ COMMITTED and commits, once or, when it may end
+// Run runs fn as dlock_owner, or as the login, under READ COMMITTED and commits, once or, when it may end
 // who is in the way, a few times. step names it to the hook, doing in errors. It
 // returns *BlockedError, *RightsError, *UnreachableError, *UnknownOutcomeError,
 // or what fn returned.
@@ -171,8 +173,10 @@ func (c *Conn) once(ctx context.Context, step, doing string, fn func(context.Con
 		if err := tx.QueryRow(ctx, settings, strconv.FormatInt(c.opts.LockTimeout.Milliseconds(), 10)+"ms").Scan(&pid); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "SET LOCAL ROLE "+instance.OwnerRole); err != nil {
-			return err
+		if !c.opts.AsLogin {
+			if _, err := tx.Exec(ctx, "SET LOCAL ROLE "+instance.OwnerRole); err != nil {
+				return err
+			}
 		}
 		stop = watch(ctx, c.watcher, pid)
 		t := &Tx{Tx: tx, step: step, hook: c.opts.After}
@@ -223,7 +227,7 @@ func (c *Conn) explain(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case Denied(err):
+	case Denied(err) && !c.opts.AsLogin:
 		missing, lookErr := c.Rights(ctx)
 		if lookErr == nil && len(missing) > 0 {
 			return &RightsError{Doing: doing, Login: c.Login(), Missing: missing}

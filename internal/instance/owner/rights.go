@@ -42,16 +42,25 @@ func (c *Conn) Rights(ctx context.Context) ([]string, error) {
 }
 
 // strangers are the tables and sequences beside the migration history that
-// somebody else owns, as the statements that give them back.
+// somebody else owns, and a schema in which the owner may make nothing, no partition
+// of the journal either, as the statements that give them back. In a database that was
+// made anew for pg_restore the schema is whose the database is.
 const strangers = `
-SELECT format('ALTER %s %I OWNER TO dlock_owner', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname)
+SELECT CASE WHEN n.nspowner = 'pg_database_owner'::regrole
+            THEN format('ALTER DATABASE %I OWNER TO dlock_owner', current_database())
+            ELSE format('GRANT USAGE, CREATE ON SCHEMA %I TO dlock_owner', n.nspname) END
+  FROM pg_namespace n
+ WHERE n.oid = current_schema()::regnamespace AND EXISTS (SELECT FROM pg_roles WHERE rolname = 'dlock_owner')
+   AND NOT has_schema_privilege('dlock_owner', n.oid, 'CREATE')
+UNION ALL
+(SELECT format('ALTER %s %I OWNER TO dlock_owner', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname)
   FROM pg_class c
  WHERE c.relname IN ('fencing_token_seq', 'lock_entry', 'lock_session', 'lock_revocation', 'lock_gate', 'lock_grant', 'operator_log', 'outside_mark',
                      'account', 'payout', 'rail_high_water', 'fence_floor', 'pay_gate')
    AND c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'S')
    AND EXISTS (SELECT FROM pg_roles WHERE rolname = 'dlock_owner')
    AND NOT pg_has_role('dlock_owner', c.relowner, 'USAGE')
- ORDER BY c.relname`
+ ORDER BY c.relname)`
 
 // terminate ends processes and waits until they have gone. A prepared
 // transaction has none to end: only who prepared it may decide it.

@@ -23,7 +23,7 @@ func grant(s *suite) {
 	alice := s.holder("alice")
 	s.free("k")
 	got := s.acquire(alice, "k", time.Minute)
-	if got.Key != "k" || got.Token < 1 || got.Token > lockstore.MaxToken || got.Owner != "alice" || got.Session != alice.session || got.TTL != time.Minute || got.Sent.IsZero() {
+	if got.Key != "k" || got.Token < 1 || got.Token > lockstore.MaxToken || got.Owner != s.kept("alice") || got.Session != alice.session || got.TTL != time.Minute || got.Sent.IsZero() {
 		s.Errorf("granted %+v", got)
 	}
 	s.stands(got)
@@ -33,6 +33,9 @@ func grant(s *suite) {
 	}
 	if s.Declared.OwnTTL && got.ExpiresAt.Sub(got.AcquiredAt.Time) != time.Minute {
 		s.Errorf("granted from %s to %s, want a minute", got.AcquiredAt, got.ExpiresAt)
+	}
+	if other := s.acquire(alice, "other", time.Minute); s.Declared.LockIDs == (got.LockID == "") || s.Declared.LockIDs == (got.LockID == other.LockID) {
+		s.Errorf("granted under the ids %q and %q, which the backend declares: %t", got.LockID, other.LockID, s.Declared.LockIDs)
 	}
 }
 

@@ -9,7 +9,8 @@
 // where it has less.
 //
 //	L1   the store declares what its documentation declares
-//	L2   a free key is granted, and shown as it was granted
+//	L2   a free key is granted, and shown as it was granted (with secret ids: under
+//	     one of its own)
 //	L3   a live other keeps a key, and is named; nothing of its grant changes
 //	L4   tokens rise on a key through release, re-creation and takeover
 //	L5   tokens are unique and ordered over all keys (or: each key counts alone)
@@ -27,8 +28,10 @@
 //	L15  a revoke deletes the grant the operator saw, with one audit row, or
 //	     nothing and none
 //	L16  a revoke can end the session with it, an audit row for each lock
-//	L17  a bulk revoke takes exactly what was seen, or nothing
-//	L18  prune deletes lapsed entries and no other
+//	L17  a bulk revoke takes exactly what was seen, or nothing (with a limit: what is
+//	     above it is refused, and changes nothing)
+//	L18  prune deletes lapsed entries and no other (where it is not known when
+//	     a lease ended: to choose by age is refused)
 //	L19  lists narrow, are sorted by key, and are bounded
 //	L20  the audit can be followed
 //	L21  the journal knows a grant and its end

@@ -42,6 +42,14 @@ func Fails(t *testing.T, backend Backend, name string) bool {
 	return false
 }
 
+// Requires tells whether Require lets a history pass, without failing the test.
+func Requires(t *testing.T, history History, rules Rules, least Stats) bool {
+	t.Helper()
+	verdict := &verdict{TB: t}
+	Require(verdict, history, rules, least)
+	return !verdict.failed
+}
+
 // verdict is a test that is meant to fail.
 type verdict struct {
 	testing.TB

@@ -54,9 +54,15 @@ func (m memory) RevokeMany(_ context.Context, p lockstore.RevokeManyParams) (out
 	if p.Filter == (lockstore.Filter{}) {
 		return nil, lockstore.ErrInvalid
 	}
+	if p.Filter.Owner != "" && m.caps.Ownerless {
+		return nil, m.unsupported("revoke by owner")
+	}
 	found := m.selected(p.Filter)
 	if len(found) != p.Expect && m.broken != "L17" {
 		return nil, &lockstore.CountMovedError{Expected: p.Expect, Found: len(found)}
+	}
+	if m.caps.BulkLimit > 0 && len(found) > m.caps.BulkLimit {
+		return nil, m.unsupported("revoke more than the limit")
 	}
 	for _, e := range found {
 		outcomes = append(outcomes, m.take(e, p.Operator, p.Reason))
@@ -67,6 +73,9 @@ func (m memory) RevokeMany(_ context.Context, p lockstore.RevokeManyParams) (out
 func (m memory) Prune(_ context.Context, olderThan time.Duration, _ int) (pruned []lockstore.Entry, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if olderThan > 0 && m.caps.EndsUntimed {
+		return nil, m.unsupported("prune by age")
+	}
 	for _, e := range m.selected(lockstore.Filter{Expired: m.broken != "L18"}) {
 		if m.now().Sub(e.ExpiresAt.Time) >= olderThan || m.broken == "L18" {
 			m.drop(e.Key, "expired")

@@ -113,6 +113,9 @@ func (m memory) Acquire(ctx context.Context, p lockstore.AcquireParams) (locksto
 			return lockstore.Grant{}, err
 		}
 	}
+	if m.caps.Ownerless {
+		p.Owner = ""
+	}
 	if session, ok := m.sessions[p.Session]; m.caps.Sessions && m.broken != "L12" && (!ok || !m.now().Before(session.ExpiresAt.Time)) {
 		return lockstore.Grant{}, lockstore.ErrSessionLost
 	}
@@ -138,11 +141,14 @@ func (m memory) Acquire(ctx context.Context, p lockstore.AcquireParams) (locksto
 	m.entries[p.Key] = lockstore.Entry{Key: p.Key, Token: token, Owner: p.Owner, Session: p.Session, AcquiredAt: at(now), ExpiresAt: at(expires)}
 	m.grants[token] = &lockstore.GrantRecord{Key: p.Key, Token: token, Owner: p.Owner, Session: p.Session, GrantedAt: at(now)}
 	expires = m.end(m.entries[p.Key])
-	owner := p.Owner
+	owner, id := p.Owner, ""
 	if m.broken == "L2" {
 		owner = "somebody"
 	}
-	return lockstore.Grant{Key: p.Key, Token: token, Owner: owner, Session: p.Session, AcquiredAt: at(now), ExpiresAt: at(expires), TTL: p.TTL, Sent: now}, nil
+	if m.caps.LockIDs && m.broken != "lock ids" {
+		id = fmt.Sprint("id ", p.Key, token)
+	}
+	return lockstore.Grant{Key: p.Key, Token: token, Owner: owner, Session: p.Session, AcquiredAt: at(now), ExpiresAt: at(expires), TTL: p.TTL, Sent: now, LockID: id}, nil
 }
 
 func (m memory) Renew(ctx context.Context, key string, token lockstore.Token, ttl time.Duration) (lockstore.Grant, error) {
@@ -201,6 +207,9 @@ func (m memory) Show(_ context.Context, key string) (lockstore.Entry, error) {
 func (m memory) List(_ context.Context, f lockstore.Filter) ([]lockstore.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if f.Owner != "" && m.caps.Ownerless {
+		return nil, m.unsupported("list by owner")
+	}
 	entries := m.selected(f)
 	if f.Limit > 0 && m.broken != "L19" {
 		entries = entries[:min(len(entries), f.Limit)]

@@ -27,11 +27,13 @@ type Rules struct {
 	Tolerance time.Duration
 	// GlobalTokens: tokens are unique and ordered over all keys.
 	GlobalTokens bool
+	// Ownerless: no answer names an owner.
+	Ownerless bool
 }
 
 // RulesOf are the rules that a backend's capabilities declare.
 func RulesOf(c lockstore.Capabilities) Rules {
-	return Rules{Timed: c.OwnTTL, LapsedGone: !c.OwnTTL || c.Tolerance > 0, Tolerance: c.Tolerance, GlobalTokens: c.GlobalTokens}
+	return Rules{Timed: c.OwnTTL, LapsedGone: !c.OwnTTL || c.Tolerance > 0, Tolerance: c.Tolerance, GlobalTokens: c.GlobalTokens, Ownerless: c.Ownerless}
 }
 
 // state is one key of the fenced mutex. It is comparable: the checker asks
@@ -65,7 +67,7 @@ type op struct {
 
 // model is the fenced mutex of one key as a sequential machine.
 func model(rules Rules) porcupine.Model {
-	m := mutex{tolerance: rules.Tolerance.Microseconds(), timed: rules.Timed, lapsedGone: rules.LapsedGone}
+	m := mutex{tolerance: rules.Tolerance.Microseconds(), timed: rules.Timed, lapsedGone: rules.LapsedGone, ownerless: rules.Ownerless}
 	return porcupine.Model{
 		Partition: byKey,
 		Init:      func() any { return state{} },
@@ -103,8 +105,8 @@ func byKey(history []porcupine.Operation) [][]porcupine.Operation {
 }
 
 type mutex struct {
-	timed, lapsedGone bool
-	tolerance         int64
+	timed, lapsedGone, ownerless bool
+	tolerance                    int64
 }
 
 // step tells whether the answer is possible in this state, and what comes of it.
@@ -119,6 +121,9 @@ func (m mutex) step(s state, o op) (state, bool) {
 		return s, true
 	case o.Result == Failed:
 		return s, true
+	}
+	if m.ownerless {
+		o.Owner = ""
 	}
 	switch o.Kind {
 	case Acquire:

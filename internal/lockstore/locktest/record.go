@@ -54,8 +54,11 @@ type Actor struct {
 	Store   lockstore.Store
 	Owner   string
 	Session lockstore.SessionID
-	id      int
-	record  *Recorder
+	// SessionTrust, when set, is until when the session may be relied on; a grant is
+	// worth no more than its session (K-2.10).
+	SessionTrust time.Time
+	id           int
+	record       *Recorder
 	// away tells that the backend could not be reached, or was blocked, last time.
 	away bool
 }
@@ -79,7 +82,11 @@ func (a *Actor) Acquire(ctx context.Context, key string, ttl time.Duration) (gra
 		grant = lockstore.GrantRef{Key: key, Token: got.Token}
 		o.Result = OK
 		o.Answer = Answer{Token: got.Token, Owner: got.Owner, Session: got.Session, Acquired: micros(got.AcquiredAt), Expires: micros(got.ExpiresAt)}
-		o.Trust = int64(got.TrustedUntil().Sub(a.record.started))
+		trust := got.TrustedUntil()
+		if !a.SessionTrust.IsZero() && a.SessionTrust.Before(trust) {
+			trust = a.SessionTrust
+		}
+		o.Trust = int64(trust.Sub(a.record.started))
 	}
 	return grant, held, a.done(ctx, o, err)
 }

@@ -12,7 +12,7 @@ import (
 // Require fails the test unless the fenced mutex explains the history and the
 // history holds at least as much as asked for. A history that is refused is kept
 // in a file, with a picture of it; TestRecheck judges such a file again.
-func Require(t *testing.T, history History, rules Rules, least Stats) {
+func Require(t testing.TB, history History, rules Rules, least Stats) {
 	t.Helper()
 	stats := StatsOf(history)
 	t.Logf("history: %+v", stats)
@@ -47,7 +47,7 @@ func Require(t *testing.T, history History, rules Rules, least Stats) {
 
 // keep writes into the test's artifacts, when they are asked for, else where the
 // system keeps temporary files: what is in the test's own folder goes with it.
-func keep(t *testing.T, history History, verdict Verdict) (string, error) {
+func keep(t testing.TB, history History, verdict Verdict) (string, error) {
 	dir := t.ArtifactDir()
 	if !artifacts() {
 		var err error

@@ -100,6 +100,14 @@ func (s *suite) shortSession(owner string, ttl time.Duration) lockstore.SessionI
 	return session.ID
 }
 
+// kept is the owner as the backend keeps it.
+func (s *suite) kept(owner string) string {
+	if s.Declared.Ownerless {
+		return ""
+	}
+	return owner
+}
+
 // holder is who asks for locks.
 type holder struct {
 	owner   string

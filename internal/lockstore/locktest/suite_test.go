@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func kinds() map[string]lockstore.Capabilities {
 	return map[string]lockstore.Capabilities{
 		"like postgres":  {Backend: "memory", Sessions: true, GlobalTokens: true, OwnTTL: true, Batches: true, Journal: true},
-		"like etcd":      {Backend: "memory", Sessions: true, GlobalTokens: true, Journal: true},
-		"like SyncGuard": {Backend: "memory", OwnTTL: true, Tolerance: 100 * time.Millisecond},
+		"like etcd":      {Backend: "memory", Sessions: true, GlobalTokens: true, Journal: true, LeaseStep: time.Second, WriterTimes: true, EndsUntimed: true, BulkLimit: 3},
+		"like SyncGuard": {Backend: "memory", OwnTTL: true, Ownerless: true, LockIDs: true, Tolerance: 100 * time.Millisecond},
 	}
 }
 
@@ -64,10 +64,19 @@ func TestSuiteCatchesWhatIsBroken(t *testing.T) {
 		}
 	}
 	for _, clause := range []string{
-		"L7 sessions of one owner", "L11 heartbeat", "L12 session over", "L13 session death", "L14 batch", "L16 revoke with session", "L21 journal",
+		"L7 sessions of one owner", "L11 heartbeat", "L12 session over", "L13 session death", "L14 batch", "L16 revoke with session", "L17 bulk revoke",
+		"L19 lists", "L21 journal",
 	} {
 		if !locktest.Fails(t, backend(kinds()["like SyncGuard"], "unsupported"), clause) {
 			t.Errorf("a store that says nothing where it has nothing passes %s", clause)
 		}
+	}
+	for _, clause := range []string{"L14 batch", "L17 bulk revoke", "L18 prune"} {
+		if !locktest.Fails(t, backend(kinds()["like etcd"], "unsupported"), clause) {
+			t.Errorf("a store that says nothing where it has nothing passes %s", clause)
+		}
+	}
+	if !locktest.Fails(t, backend(kinds()["like SyncGuard"], "lock ids"), "L2 grant") {
+		t.Error("a store that gives no secret ids, though it declares them, passes L2")
 	}
 }

@@ -145,16 +145,6 @@ func (c *worker) run(ctx context.Context) error {
 
 // turn is one thing that a client does.
 func (c *worker) turn(ctx context.Context) error {
-	if c.Session == "" && c.Store.Capabilities().Sessions {
-		session, err := c.Store.CreateSession(ctx, c.Owner, time.Hour)
-		if c.away = away(err); c.away {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		c.Session = session.ID
-	}
 	key := fmt.Sprintf("key-%d", c.random.IntN(c.Keys))
 	switch n := c.random.IntN(100); {
 	case n < 8:
@@ -195,6 +185,10 @@ func (c *worker) lock(ctx context.Context, key string) error {
 		return c.Revoke(ctx, held)
 	}
 	if grant.Token == 0 {
+		if !c.Store.Capabilities().OwnTTL {
+			// Sessions lapse slowly: what waits for them must not fill the history.
+			c.pause(ctx, ttl/20)
+		}
 		return nil
 	}
 	switch n := c.random.IntN(100); {
@@ -211,6 +205,9 @@ func (c *worker) lock(ctx context.Context, key string) error {
 	case n < 85: // is stopped past its lease, and goes on as if nothing had happened
 		return c.work(ctx, grant, 1, ttl+ttl/4)
 	default: // is never heard of again
+		if !c.Store.Capabilities().OwnTTL {
+			c.Session = ""
+		}
 		return nil
 	}
 }
@@ -227,12 +224,55 @@ func (c *worker) work(ctx context.Context, grant lockstore.GrantRef, renewals in
 	return c.release(ctx, grant)
 }
 
+// live sees to a session that lasts as long as the lease that is to be asked for: where
+// leases are their session's, a holder that stops or dies is one whose session does. No
+// session is no error: the backend was not to be reached.
+func (c *worker) live(ctx context.Context, ttl time.Duration) (bool, error) {
+	caps := c.Store.Capabilities()
+	if caps.OwnTTL {
+		ttl = time.Hour
+	}
+	if !caps.Sessions || caps.OwnTTL && c.Session != "" {
+		return true, nil
+	}
+	session, err := lockstore.Session{}, lockstore.ErrSessionLost
+	if c.Session != "" {
+		session, err = c.Store.Heartbeat(ctx, c.Session, ttl)
+	}
+	if errors.Is(err, lockstore.ErrSessionLost) {
+		c.Session = ""
+		session, err = c.Store.CreateSession(ctx, c.Owner, ttl)
+	}
+	if c.away = away(err); err != nil {
+		if c.away {
+			err = nil
+		}
+		return false, err
+	}
+	c.Session = session.ID
+	if !caps.OwnTTL {
+		c.SessionTrust = session.Sent.Add(ttl)
+	}
+	return true, nil
+}
+
+// sessionLost tells whether the session has lapsed before the lock was asked for, which
+// happens where both are equally short.
+func (c *worker) sessionLost(err error) bool {
+	return errors.Is(err, lockstore.ErrSessionLost) && !c.Store.Capabilities().OwnTTL
+}
+
 // remembered bounds the old grants that a client may use wrongly.
 const remembered = 16
 
 func (c *worker) acquire(ctx context.Context, key string, ttl time.Duration) (grant, held lockstore.GrantRef, err error) {
+	if live, err := c.live(ctx, ttl); err != nil || !live {
+		return grant, held, err
+	}
 	c.cut()
-	grant, held, err = c.Acquire(ctx, key, ttl)
+	if grant, held, err = c.Acquire(ctx, key, ttl); c.sessionLost(err) {
+		c.Session, err = "", nil
+	}
 	if grant.Token != 0 {
 		c.old = append(c.old, grant)
 		c.old = c.old[max(0, len(c.old)-remembered):]

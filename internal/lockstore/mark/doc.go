@@ -5,15 +5,18 @@
 //
 // # How it stays cheap
 //
-// The ceiling is raised ahead in blocks of a million. A grant compares its token
-// with the ceiling in memory, one atomic load; once in a million grants somebody
-// writes and fsyncs the file, in the background as soon as the block is nearly
-// used up, so that no grant waits for it. A grant above the ceiling is withheld
-// until the raise has reached the disk: see [Mark.Cover].
+// The ceiling is raised ahead in blocks, of as many tokens as are granted in about a
+// second: 64 at least, a million at most. A grant compares its token with the ceiling
+// in memory, one atomic load; once in a block somebody writes and fsyncs the file, in
+// the background where blocks are large, so that no grant waits for it. A grant above
+// the ceiling is withheld until the raise has reached the disk: see [Mark.Cover].
 //
-// Beside the ceiling the file holds the highest token seen, written about once a
-// second: a hint that catches a rewind inside a block. The ceiling is what a
-// fast-forward lands above.
+// Beside the ceiling the file holds the highest token seen, written twice a second and
+// at the end: a hint that catches a rewind inside a block. What a process was shown and
+// had not told when it died lies between the two: whoever grants next on a database
+// that stands below the ceiling draws numbers that nobody gets, up to it. So no token
+// that was ever shown is issued again, whatever died; and a fast-forward lands above the
+// ceiling.
 //
 // # Who shares it
 //

@@ -20,13 +20,18 @@ import (
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 )
 
-// Block is how far ahead the ceiling is raised.
-const Block lockstore.Token = 1_000_000
-
-// ahead is how much of a block may be left when the next one is raised.
-const ahead = Block / 10
+// Block is how far ahead the ceiling is raised at most, and leastBlock at least: the
+// next block is twice the last one that was used up within grows, and else half of it.
+const (
+	Block      lockstore.Token = 1_000_000
+	leastBlock lockstore.Token = 64
+	grows                      = 500 * time.Millisecond
+)
 
 const version = 1
+
+// mostBytes is far above any mark: something else stands in its place.
+const mostBytes = 64 << 10
 
 // ErrMissing is returned by Read and Raise: there is no file. Where lockdb says
 // that one is kept, it was lost, and with it what was granted last.
@@ -76,6 +81,11 @@ type Mark struct {
 	raising    sync.Mutex
 	background atomic.Bool
 	raises     sync.WaitGroup
+
+	// block is the size of the last one, raised when that was.
+	sizing sync.Mutex
+	block  lockstore.Token
+	raised time.Time
 }
 
 // Open names the file of a deployment; nothing is read yet. The deployment is the
@@ -100,6 +110,18 @@ func (m *Mark) Path() string { return m.path }
 
 // Read reads the file. It returns ErrMissing or *DamagedError.
 func (m *Mark) Read() (State, error) {
+	info, err := os.Lstat(m.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return State{}, fmt.Errorf("%w: there is no %s", ErrMissing, m.path)
+	case err != nil:
+		return State{}, fmt.Errorf("read the outside mark: %w", err)
+	case !info.Mode().IsRegular():
+		// A link would be replaced by a file of this host's own, and a pipe waited for.
+		return State{}, &DamagedError{m.path, "it is no regular file; mark_dir may be a link, the file may not"}
+	case info.Size() > mostBytes:
+		return State{}, &DamagedError{m.path, "it is far larger than what was written"}
+	}
 	text, err := os.ReadFile(m.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, fmt.Errorf("%w: there is no %s", ErrMissing, m.path)
@@ -122,6 +144,19 @@ func (m *Mark) Read() (State, error) {
 	}
 	rise(&m.ceiling, f.Ceiling)
 	return State{Path: m.path, Ceiling: lockstore.Token(f.Ceiling), Issued: lockstore.Token(f.Issued), WrittenAt: at}, nil
+}
+
+// Writable tells whether the folder takes a new file, by making one and removing it:
+// for who would find out too late, behind a closed gate.
+func (m *Mark) Writable() error {
+	temp, err := os.CreateTemp(filepath.Dir(m.path), filepath.Base(m.path)+".new-*")
+	if err == nil {
+		err = errors.Join(temp.Close(), os.Remove(temp.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("write to the folder of the outside mark: %w", err)
+	}
+	return nil
 }
 
 // Create makes the file of a deployment that never had one, with the token that
@@ -151,23 +186,56 @@ func (m *Mark) Raise(ctx context.Context, to lockstore.Token) (State, error) {
 	return m.write(ctx, false, to, 0)
 }
 
+// Reach raises the ceiling and the highest token seen to a fast-forward's target, and
+// returns when both are on the disk. So whoever still grants on the database of before
+// hears at once that it was overtaken. It returns what Raise returns.
+func (m *Mark) Reach(ctx context.Context, target lockstore.Token) (State, error) {
+	return m.write(ctx, false, target, target)
+}
+
 // Cover returns when the ceiling is at or above token: at once, nearly always. Ask
 // it after a grant's commit and before its token is shown; on an error the grant
 // must be given back.
 func (m *Mark) Cover(ctx context.Context, token lockstore.Token) error {
 	ceiling := lockstore.Token(m.ceiling.Load())
 	if token > ceiling {
-		_, err := m.Raise(ctx, token+Block)
+		_, err := m.Raise(ctx, token+m.nextBlock())
 		return err
 	}
-	if token > ceiling-ahead && m.background.CompareAndSwap(false, true) {
+	if token > ceiling-m.nearEnd() && m.background.CompareAndSwap(false, true) {
 		m.raises.Go(func() {
 			defer m.background.Store(false)
 			// Its failure is the next grant's to find, above the ceiling.
-			_, _ = m.Raise(context.WithoutCancel(ctx), ceiling+Block)
+			_, _ = m.Raise(context.WithoutCancel(ctx), ceiling+m.nextBlock())
 		})
 	}
 	return nil
+}
+
+// nextBlock is about as many tokens as are granted in twice the time that grows is, so
+// that the file is written twice a second at most, and little is skipped after a crash.
+func (m *Mark) nextBlock() lockstore.Token {
+	m.sizing.Lock()
+	defer m.sizing.Unlock()
+	now := time.Now()
+	if now.Sub(m.raised) < grows {
+		m.block = min(m.block*2, Block)
+	} else {
+		m.block /= 2
+	}
+	m.block, m.raised = max(m.block, leastBlock), now
+	return m.block
+}
+
+// nearEnd is how much of a block may be left when the next one is raised. A small block
+// is used up first: raising it ahead would write as often as raising it at its end.
+func (m *Mark) nearEnd() lockstore.Token {
+	m.sizing.Lock()
+	defer m.sizing.Unlock()
+	if m.block < Block/100 {
+		return 0
+	}
+	return m.block / 4
 }
 
 // Saw remembers the highest token shown; Flush writes it.

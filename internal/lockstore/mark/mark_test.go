@@ -3,6 +3,7 @@ package mark_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -41,7 +42,8 @@ func created(t *testing.T, issued lockstore.Token) *mark.Mark {
 // granted.
 //
 // Clauses: K-7.6
-// Mutation: write what was asked for in (*Mark).write instead of the higher of the two.
+// Mutation: write what was asked for in (*Mark).write instead of the higher of the two;
+// raise the ceiling alone in Reach.
 func TestMarkOnlyRises(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,7 +67,9 @@ func TestMarkOnlyRises(t *testing.T) {
 		{"raised", func() (mark.State, error) { return other.Raise(t.Context(), 5000) }, mark.State{Ceiling: 5000, Issued: 100}},
 		{"raised lower", func() (mark.State, error) { return m.Raise(t.Context(), 300) }, mark.State{Ceiling: 5000, Issued: 100}},
 		{"created again", func() (mark.State, error) { return m.Create(t.Context(), 50) }, mark.State{Ceiling: 5000, Issued: 100}},
-		{"above every token", func() (mark.State, error) { return m.Raise(t.Context(), lockstore.MaxToken+9) }, mark.State{Ceiling: lockstore.MaxToken, Issued: 100}},
+		{"reached", func() (mark.State, error) { return m.Reach(t.Context(), 6000) }, mark.State{Ceiling: 6000, Issued: 6000}},
+		{"reached lower", func() (mark.State, error) { return m.Reach(t.Context(), 5500) }, mark.State{Ceiling: 6000, Issued: 6000}},
+		{"above every token", func() (mark.State, error) { return m.Raise(t.Context(), lockstore.MaxToken+9) }, mark.State{Ceiling: lockstore.MaxToken, Issued: 6000}},
 	} {
 		if _, err := tt.do(); err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
@@ -78,44 +82,57 @@ func TestMarkOnlyRises(t *testing.T) {
 
 func second(_ mark.State, err error) error { return err }
 
-// A token above the ceiling is covered when the raise is on the disk, and not
-// before; below it nothing is written until a block is nearly used up.
+// A token above the ceiling is covered when the raise is on the disk, and not before;
+// below it nothing is written. Blocks grow with what is granted, from a few tokens, so
+// that little is skipped after a death, up to a million, which are raised ahead.
 //
 // Clauses: K-7.6
-// Mutation: raise in the background whatever the token, or drop the comparison in Cover.
+// Mutation: raise in the background whatever the token, drop the comparison in Cover, or
+// leave every block as small as the first in nextBlock.
 func TestCover(t *testing.T) {
 	t.Parallel()
 	m := created(t, 10)
-	if err := m.Cover(t.Context(), 11); err != nil {
-		t.Fatal(err)
-	}
-	raised, err := m.Read()
-	if err != nil || raised.Ceiling != 11+mark.Block {
-		t.Fatalf("the first grant: %+v, %v", raised, err)
-	}
-	for token := range lockstore.Token(1000) {
-		if err := m.Cover(t.Context(), token+12); err != nil {
+	covered := func(token lockstore.Token) mark.State {
+		t.Helper()
+		if err := m.Cover(t.Context(), token); err != nil {
 			t.Fatal(err)
 		}
+		state, err := m.Read()
+		if err != nil || state.Ceiling < token {
+			t.Fatalf("token %s is covered by %+v, %v", token, state, err)
+		}
+		return state
 	}
-	if still, err := m.Read(); err != nil || still != raised {
-		t.Errorf("inside the block it was written: %+v, %v", still, err)
+	raised := covered(11)
+	if raised.Ceiling != 11+64 {
+		t.Errorf("the first grant: %+v", raised)
 	}
-	if err := m.Cover(t.Context(), raised.Ceiling-5); err != nil {
-		t.Fatal(err)
+	for token := lockstore.Token(12); token <= raised.Ceiling; token++ {
+		if still := covered(token); still != raised {
+			t.Fatalf("inside the block it was written: %+v, %+v", still, raised)
+		}
 	}
-	m.Saw(raised.Ceiling - 5)
+	writes, last := 0, raised
+	for token := raised.Ceiling; token < 40*mark.Block; token += 1000 {
+		if now := covered(token); now.Ceiling != last.Ceiling {
+			writes, last = writes+1, now
+		}
+	}
+	if writes > 200 || last.Ceiling > 42*mark.Block {
+		t.Errorf("for 40 million tokens at once it was written %d times, to %s", writes, last.Ceiling)
+	}
+	m.Saw(last.Ceiling - 5)
 	if err := m.Flush(t.Context()); err != nil { // waits for what is being raised
 		t.Fatal(err)
 	}
-	if ahead, err := m.Read(); err != nil || ahead.Ceiling != raised.Ceiling+mark.Block || ahead.Issued != raised.Ceiling-5 {
-		t.Errorf("near the end of the block: %+v, %v", ahead, err)
+	if told, err := m.Read(); err != nil || told.Issued != last.Ceiling-5 {
+		t.Errorf("after the last word: %+v, %v", told, err)
 	}
 	// A folder that is gone: what is above the ceiling is not covered.
 	if err := os.RemoveAll(filepath.Dir(m.Path())); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Cover(t.Context(), raised.Ceiling+9*mark.Block); err == nil {
+	if err := m.Cover(t.Context(), last.Ceiling+9*mark.Block); err == nil {
 		t.Error("a token was covered by a file that cannot be written")
 	}
 }
@@ -195,6 +212,19 @@ func TestDamagedMark(t *testing.T) {
 		}
 		if _, err := m.Raise(t.Context(), 9000); !isDamaged(err) {
 			t.Errorf("%s: raised: %v", name, err)
+		}
+	}
+	for name, place := range map[string]func() error{
+		"a pipe":    func() error { return exec.CommandContext(t.Context(), "mkfifo", m.Path()).Run() },
+		"a link":    func() error { return os.Symlink(t.TempDir(), m.Path()) },
+		"a folder":  func() error { return os.Mkdir(m.Path(), 0o700) },
+		"far large": func() error { return os.WriteFile(m.Path(), make([]byte, 1<<20), 0o600) },
+	} {
+		if err := errors.Join(os.Remove(m.Path()), place()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Read(); !isDamaged(err) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if state, err := m.Replace(t.Context(), 7000); err != nil || state.Ceiling != 7000 {

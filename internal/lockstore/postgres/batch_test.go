@@ -187,17 +187,20 @@ func TestWait(t *testing.T) {
 	b := setup(t, 16)
 	alice := b.session(t, "alice")
 	held := b.acquire(t, "k", "alice", alice, time.Hour)
-	short, err := b.store.CreateSession(t.Context(), "bob", 400*time.Millisecond)
+	// Shorter than the wait, which must keep it alive, and long enough for a machine
+	// that is busy with the other tests.
+	const sessionTTL, longest = 2 * time.Second, 3 * time.Second
+	short, err := b.store.CreateSession(t.Context(), "bob", sessionTTL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	params := lockstore.WaitParams{
 		AcquireParams: lockstore.AcquireParams{Key: "k", Owner: "bob", Session: short.ID, TTL: time.Minute},
-		Max:           time.Second, SessionTTL: 400 * time.Millisecond,
+		Max:           longest, SessionTTL: sessionTTL,
 	}
 	_, err = lockstore.Wait(t.Context(), b.store, params)
 	timeout, ok := errors.AsType[*lockstore.WaitTimeoutError](err)
-	if !ok || timeout.Waited < time.Second {
+	if !ok || timeout.Waited < longest {
 		t.Fatalf("a wait that ran out: %v", err)
 	}
 	if holder, ok := errors.AsType[*lockstore.HeldError](err); !ok || holder.Owner != "alice" {

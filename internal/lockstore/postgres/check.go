@@ -21,8 +21,8 @@ import (
 
 // The versions of lockdb's schema that this package works with.
 const (
-	MinSchema = 13
-	MaxSchema = 13
+	MinSchema = 14
+	MaxSchema = 14
 )
 
 // Guards are the triggers without which nothing is granted, as table.trigger.

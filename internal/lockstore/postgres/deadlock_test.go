@@ -56,7 +56,7 @@ func TestNoDeadlocks(t *testing.T) {
 	detectSoon(t, b)
 	store := open(t, options(t, b.dbs))
 	t.Logf("seed %d", seed)
-	hunt := &hunt{store: store, long: over(max(10*time.Second, min(soak(t), 10*time.Minute))), limit: over(2*time.Minute + soak(t))}
+	hunt := &hunt{store: store, long: over(max(time.Minute, min(soak(t), 10*time.Minute))), limit: over(4*time.Minute + soak(t))}
 	group, ctx := errgroup.WithContext(t.Context())
 	for i := range 16 {
 		h := &hunter{hunt: hunt, owner: fmt.Sprint("client-", i), random: rand.New(rand.NewPCG(seed, uint64(i)))}
@@ -92,8 +92,8 @@ func (h *hunt) enough() bool {
 
 func (h *hunt) over() bool { return h.limit() || h.long() && h.enough() }
 
-// heard lets pass that a key was blocked: on a busy machine others may keep it so
-// long.
+// heard lets pass that a key or a session was blocked: on a busy machine others may
+// keep it so long. A deadlock is another error, and the server has counted it.
 func (h *hunt) heard(err error) error {
 	if _, blocked := errors.AsType[*lockstore.BlockedError](err); blocked {
 		h.blocked.Add(1)
@@ -180,7 +180,7 @@ func (h *hunter) turn(ctx context.Context, sessions ...lockstore.SessionID) erro
 	}
 	results, err := h.store.AcquireBatch(ctx, params)
 	if err != nil {
-		return err
+		return h.heard(err) // its sessions were blocked
 	}
 	var refs []lockstore.GrantRef
 	for _, r := range results {

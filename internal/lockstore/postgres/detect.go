@@ -18,15 +18,14 @@ import (
 var (
 	detectStandingQuery    = query("detect_standing")
 	detectFastForwardQuery = query("detect_fast_forward", "action", "token")
+	detectSkipQuery        = query("detect_skip", "numbers")
+	detectForgedQuery      = query("detect_forged", "action", "token")
 )
 
 const (
-	// flushEvery is how often the highest token shown is told to the mark, and
-	// those of the others are read there.
-	flushEvery = 500 * time.Millisecond
 	// settling is how long after a server's start a comparison with the mark is
 	// repeated: by then whoever outlived the last one has told what it had shown.
-	settling = 4 * flushEvery
+	settling = 4 * mark.TellEvery
 	// giveBackTimeout bounds the release of a grant that is not shown.
 	giveBackTimeout = 5 * time.Second
 
@@ -39,21 +38,23 @@ const (
 // the highest that was shown before it was asked for.
 type detector struct {
 	options Options
-	// mark is nil where none is kept.
-	mark *mark.Mark
-	// highest is the highest token shown to anybody, by this store or, as far as
-	// the mark tells, by another.
-	highest atomic.Int64
+	// outside knows the highest token shown to anybody, and the mark.
+	outside *mark.Teller
 	// setBack is the sign that fired. It stays until a fast-forward has reached
-	// highest: tokens that others were shown may lie above what this one has seen.
+	// that token: tokens that others were shown may lie above what this one has seen.
 	setBack atomic.Pointer[lockstore.GrantsClosedError]
-	// unwritten is set while the mark cannot be written, and so proves less.
-	unwritten atomic.Pointer[lockstore.GrantsClosedError]
 
 	// opening guards opened and stop.
 	opening sync.Mutex
 	opened  bool
 	stop    func()
+}
+
+func newDetector(opts Options) detector {
+	return detector{
+		options: opts,
+		outside: mark.NewTeller("lockdb", "dlockctl restore fast-forward --accept-missing outside_mark --reason TEXT"),
+	}
 }
 
 // admit says whether the connection may be asked for a grant, and what its token
@@ -71,21 +72,22 @@ func (d *detector) refusal() *lockstore.GrantsClosedError {
 	if setBack := d.setBack.Load(); setBack != nil {
 		return setBack
 	}
-	return d.unwritten.Load()
+	return d.outside.Unwritten()
 }
 
-func (d *detector) shown() lockstore.Token { return lockstore.Token(d.highest.Load()) }
+func (d *detector) shown() lockstore.Token { return d.outside.Highest() }
 
 func (d *detector) readmit(ctx context.Context, conn *pgx.Conn) error {
-	if unwritten := d.unwritten.Load(); unwritten != nil {
-		return unwritten //nolint:wrapcheck // it is this package's own
+	if unwritten := d.outside.Unwritten(); unwritten != nil {
+		return unwritten
 	}
-	if err := d.compareOrOpen(ctx, conn); err != nil {
+	last, err := d.compareOrOpen(ctx, conn)
+	if err != nil {
 		return err
 	}
 	if setBack := d.setBack.Load(); setBack != nil {
 		var reached bool
-		err := oneTrip{Conn: conn}.QueryRow(ctx, detectFastForwardQuery, lockstore.ActionFastForwardDone, d.highest.Load()).Scan(&reached)
+		err := oneTrip{Conn: conn}.QueryRow(ctx, detectFastForwardQuery, lockstore.ActionFastForwardDone, int64(d.outside.Highest())).Scan(&reached)
 		if err != nil {
 			return fmt.Errorf("look for a fast-forward of lockdb: %w", err)
 		}
@@ -94,34 +96,37 @@ func (d *detector) readmit(ctx context.Context, conn *pgx.Conn) error {
 		}
 		d.setBack.CompareAndSwap(setBack, nil)
 	}
+	if err := d.skip(ctx, conn, last); err != nil {
+		return err
+	}
 	conn.PgConn().CustomData()[comparedKey] = true
 	return nil
 }
 
-func (d *detector) compareOrOpen(ctx context.Context, conn *pgx.Conn) (err error) {
+func (d *detector) compareOrOpen(ctx context.Context, conn *pgx.Conn) (last lockstore.Token, err error) {
 	d.opening.Lock()
 	if !d.opened {
 		defer d.opening.Unlock()
-		err = d.open(ctx, conn)
+		last, err = d.open(ctx, conn)
 		d.opened = err == nil
-		return err
+		return last, err
 	}
 	d.opening.Unlock()
-	_, err = d.compare(ctx, conn)
-	return err
+	return d.compare(ctx, conn)
 }
 
 // compare reads the token issued last, and fires when it is below what was shown.
 // What was shown is read first, since both grow meanwhile.
 func (d *detector) compare(ctx context.Context, conn *pgx.Conn) (last lockstore.Token, err error) {
 	for {
-		if err := d.hear(); err != nil {
+		if err := d.outside.Hear(); err != nil {
 			return 0, err
 		}
 		shown := d.shown()
 		var journal lockstore.Token
 		var up float64
-		if err := (oneTrip{Conn: conn}).QueryRow(ctx, detectStandingQuery).Scan(&last, &journal, &up); err != nil {
+		err := settled(func() error { return oneTrip{Conn: conn}.QueryRow(ctx, detectStandingQuery).Scan(&last, &journal, &up) })
+		if err != nil {
 			return 0, fmt.Errorf("read the token last issued by lockdb: %w", err)
 		}
 		wait := max(settling, d.options.settling) - secondsTo(&up)
@@ -130,18 +135,18 @@ func (d *detector) compare(ctx context.Context, conn *pgx.Conn) (last lockstore.
 			return last, d.fire(shown, "its last token is %s, and %s was shown already, as %s; it was restored or copied back", last, shown, d.witness(shown))
 		case last < journal:
 			return last, d.fire(journal, "its last token is %s, and its own journal has token %s; its sequence was set back or not restored", last, journal)
-		case d.mark == nil || wait <= 0:
+		case d.outside.Mark == nil || wait <= 0:
 			return last, nil
 		}
-		if err := pause(ctx, min(wait, flushEvery)); err != nil {
+		if err := pause(ctx, min(wait, mark.TellEvery)); err != nil {
 			return 0, fmt.Errorf("wait for what others tell the outside mark after lockdb's start: %w", err)
 		}
 	}
 }
 
 func (d *detector) witness(shown lockstore.Token) string {
-	if d.mark != nil && shown > d.mark.Seen() {
-		return "the outside mark " + d.mark.Path() + " says"
+	if d.outside.Mark != nil && shown > d.outside.Mark.Seen() {
+		return "the outside mark " + d.outside.Mark.Path() + " says"
 	}
 	return "this process knows"
 }
@@ -155,33 +160,24 @@ func (d *detector) clear(ctx context.Context, asked, lowest, highest lockstore.T
 	if refusal := d.refusal(); refusal != nil {
 		return refusal // it fired while this one was under way
 	}
-	if d.mark == nil {
+	if d.outside.Mark == nil {
 		return nil
 	}
-	return markRefusal(d.mark.Cover(ctx, highest))
+	return d.outside.Refusal(d.outside.Mark.Cover(ctx, highest))
 }
 
 // show notes a token that is committed and cleared, before anybody is shown it.
 func (d *detector) show(token lockstore.Token) {
-	d.saw(token)
-	if d.mark != nil {
-		d.mark.Saw(token)
-	}
-}
-
-func (d *detector) saw(token lockstore.Token) {
-	for {
-		have := d.highest.Load()
-		if have >= int64(token) || d.highest.CompareAndSwap(have, int64(token)) {
-			return
-		}
+	d.outside.Rise(token)
+	if d.outside.Mark != nil {
+		d.outside.Mark.Saw(token)
 	}
 }
 
 // fire closes the store until a fast-forward has passed what was observed, which
 // the plan may have no other evidence of. The first sign is the one that is told.
 func (d *detector) fire(observed lockstore.Token, format string, args ...any) error {
-	d.saw(observed)
+	d.outside.Rise(observed)
 	if setBack := d.setBack.Load(); setBack != nil {
 		return setBack //nolint:wrapcheck // it is this package's own
 	}

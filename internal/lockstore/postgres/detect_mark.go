@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/mark"
@@ -15,27 +15,68 @@ import (
 
 // open asks, the first time, for what is known outside of lockdb: paydb's tokens
 // and the mark. It returns *lockstore.GrantsClosedError or *lockstore.UnsafeError.
-func (d *detector) open(ctx context.Context, conn *pgx.Conn) error {
+func (d *detector) open(ctx context.Context, conn *pgx.Conn) (last lockstore.Token, err error) {
 	paid, err := d.paid(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	deployment, err := d.openMark(ctx, conn)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	last, err := d.compare(ctx, conn)
+	last, err = d.compare(ctx, conn)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	forged := false
 	if last < paid {
-		return d.fire(paid, "its last token is %s, and paydb holds token %s; it was restored or copied back", last, paid)
-	}
-	if d.mark != nil {
-		if err := d.keep(ctx, conn, deployment, last); err != nil {
-			return err
+		if forged, err = calledForged(ctx, conn, paid); err != nil {
+			return 0, err
 		}
-		d.stop = d.start(ctx)
+	}
+	if last < paid && !forged {
+		return 0, d.fire(paid, "its last token is %s, and paydb holds token %s; it was restored or copied back", last, paid)
+	}
+	if d.outside.Mark != nil {
+		if err := d.keep(ctx, conn, deployment, last); err != nil {
+			return 0, err
+		}
+		d.stop = d.outside.Start(ctx)
+	}
+	return last, nil
+}
+
+// calledForged tells whether an operator has said with a fast-forward that this very
+// token was never issued (K-1.6): a fence is never lowered, so paydb shows it for
+// ever, and what lies below it is not known then.
+func calledForged(ctx context.Context, conn *pgx.Conn, token lockstore.Token) (forged bool, err error) {
+	if err := (oneTrip{Conn: conn}).QueryRow(ctx, detectForgedQuery, lockstore.ActionFastForward, token.String()).Scan(&forged); err != nil {
+		return false, fmt.Errorf("look whether token %s was called forged: %w", token, err)
+	}
+	return forged, nil
+}
+
+// skip draws numbers that nobody gets, from the token last issued up to the mark's
+// ceiling: what lies there a process may have shown that died before it told the mark,
+// on a database of which this is a copy that has them not. None lies higher.
+func (d *detector) skip(ctx context.Context, conn *pgx.Conn, last lockstore.Token) error {
+	if d.outside.Mark == nil {
+		return nil
+	}
+	state, err := d.outside.Mark.Read()
+	if err != nil {
+		return d.outside.Refusal(err)
+	}
+	if last >= state.Ceiling {
+		return nil
+	}
+	_, err = pgtx.Change(ctx, conn, pgtx.Milliseconds(d.options.LockTimeout), detectSkipQuery, []any{state.Ceiling - last}, discard)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.ConstraintName == "lock_gate" {
+		return &lockstore.GrantsClosedError{Reason: pgErr.Message, Hint: pgErr.Hint}
+	}
+	if err != nil {
+		return fmt.Errorf("skip the tokens below the outside mark's ceiling: %w", err)
 	}
 	return nil
 }
@@ -77,9 +118,9 @@ func (d *detector) openMark(ctx context.Context, conn *pgx.Conn) (deployment loc
 		_, err = m.Create(ctx, 0)
 	}
 	if err != nil {
-		return deployment, markRefusal(err)
+		return deployment, d.outside.Refusal(err)
 	}
-	d.mark = m
+	d.outside.Mark = m
 	return deployment, nil
 }
 
@@ -93,76 +134,8 @@ func (d *detector) keep(ctx context.Context, conn *pgx.Conn, deployment lockstor
 	if _, err := pgtx.Change(ctx, conn, pgtx.Milliseconds(d.options.LockTimeout), rewindKeepMarkQuery, nil, discard); err != nil {
 		return fmt.Errorf("record in lockdb that an outside mark is kept: %w", err)
 	}
-	_, err := d.mark.Create(ctx, last)
-	return markRefusal(err)
-}
-
-// start tells the mark what was shown, and hears what others were, until the
-// returned function is called, which has the last word.
-func (d *detector) start(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(flushEvery)
-		defer tick.Stop()
-		var told lockstore.Token
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				told = d.tell(ctx, told)
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-		_ = d.flush(context.WithoutCancel(ctx)) // nobody is left to grant, or to be told
-	}
-}
-
-// tell refuses grants while the mark cannot be written: what is shown meanwhile
-// would be known to nobody after a restore.
-func (d *detector) tell(ctx context.Context, told lockstore.Token) lockstore.Token {
-	seen, err := d.mark.Seen(), error(nil)
-	if seen != told || d.unwritten.Load() != nil {
-		err = markRefusal(d.flush(ctx))
-	}
-	if err == nil {
-		err = d.hear()
-	}
-	closed, is := errors.AsType[*lockstore.GrantsClosedError](err)
-	switch {
-	case err == nil:
-		d.unwritten.Store(nil)
-		return seen
-	case ctx.Err() != nil: // the end
-	case is:
-		d.unwritten.Store(closed)
-	default: // somebody sits on its lock
-		d.unwritten.Store(grantsClosed("see who holds the outside mark's lock file, then try again", "%v", err))
-	}
-	return told
-}
-
-func (d *detector) flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settling)
-	defer cancel()
-	return d.mark.Flush(ctx)
-}
-
-// hear takes over from the mark what others have shown.
-func (d *detector) hear() error {
-	if d.mark == nil {
-		return nil
-	}
-	state, err := d.mark.Read()
-	if err == nil {
-		d.saw(state.Issued)
-	}
-	return markRefusal(err)
+	_, err := d.outside.Mark.Create(ctx, last)
+	return d.outside.Refusal(err)
 }
 
 // close has the last word to the mark, after the last grant.
@@ -171,19 +144,5 @@ func (d *detector) close() {
 	defer d.opening.Unlock()
 	if d.stop != nil {
 		d.stop()
-	}
-}
-
-// markRefusal is what a mark that cannot be read or raised answers. One that is
-// gone is not made anew as if nothing had been granted.
-func markRefusal(err error) error {
-	_, damaged := errors.AsType[*mark.DamagedError](err)
-	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case damaged, errors.Is(err, mark.ErrMissing):
-		return grantsClosed("bring the file back; if it is lost, run: dlockctl restore fast-forward --accept-missing outside_mark", "%v", err)
-	default:
-		return grantsClosed("see that the folder of the outside mark can be read and written, then try again", "%v", err)
 	}
 }

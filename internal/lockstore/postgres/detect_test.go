@@ -209,7 +209,7 @@ func TestMarkIsKept(t *testing.T) {
 		first.show(t, 2)
 		first.Close()
 		state, err := m.Read()
-		if err != nil || state.Issued != first.Shown() || state.Ceiling < mark.Block {
+		if err != nil || state.Issued != first.Shown() || state.Ceiling < state.Issued {
 			t.Errorf("after the last word: %+v, %v, want issued %s", state, err, first.Shown())
 		}
 
@@ -313,7 +313,7 @@ func TestGrantAboveTheCeiling(t *testing.T) {
 // grant on a connection that it has had before.
 //
 // Clauses: K-7.6
-// Mutation: drop hear from (*detector).tell, or Flush.
+// Mutation: drop Hear from (*Teller).tell, or Flush.
 func TestOthersTokensCount(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b bundle, as func(postgres.Options) postgres.Options) {

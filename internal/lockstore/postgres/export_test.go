@@ -40,6 +40,12 @@ func Queries() map[string]string {
 		"journal_activity": journalActivityQuery, "journal_standing": journalStandingQuery,
 	}
 	queries["detect_standing"], queries["detect_fast_forward"] = detectStandingQuery, detectFastForwardQuery
+	queries["detect_skip"] = detectSkipQuery
+	queries["look"], queries["live_sessions"] = lookQuery, liveSessionsQuery
+	queries["acquire_many"], queries["lock_keys"] = acquireManyQuery, lockKeysQuery
+	queries["try_sessions"], queries["try_keys"], queries["try_entries"] = trySessionsQuery, tryKeysQuery, tryEntriesQuery
+	queries["blockers_many"] = blockersManyQuery
+	queries["pulse"], queries["detect_forged"] = pulseQuery, detectForgedQuery
 	maps.Copy(queries, rewindQueries())
 	return queries
 }
@@ -53,7 +59,7 @@ func rewindQueries() map[string]string {
 		"rewind_ending": rewindEndingQuery, "rewind_void_forged": rewindForgedQuery, "rewind_fast_forwards": rewindFastForwardsQuery,
 		"rewind_last_record": rewindLastRecordQuery, "rewind_log": rewindLogQuery, "rewind_connected": rewindConnectedQuery,
 		"rewind_holding": rewindHoldingQuery, "rewind_standing": rewindStandingQuery, "rewind_deployment": rewindDeploymentQuery,
-		"rewind_keep_mark": rewindKeepMarkQuery,
+		"rewind_keep_mark": rewindKeepMarkQuery, "rewind_place": rewindPlaceQuery, "rewind_log_of": rewindLogOfQuery,
 	}
 	for _, source := range evidenceSources {
 		queries[source.file] = source.sql

@@ -31,6 +31,11 @@ func newProxy(t *testing.T, server string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return proxyOn(t, listener, server)
+}
+
+func proxyOn(t *testing.T, listener net.Listener, server string) *proxy {
+	t.Helper()
 	p := &proxy{listener: listener, server: server}
 	done := make(chan struct{})
 	ctx := t.Context()

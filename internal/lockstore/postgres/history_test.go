@@ -65,20 +65,21 @@ func clients(t *testing.T, n int, server pgtest.Server, opts postgres.Options) [
 // Mutation: any row of TestControls, which feed the same checker.
 func TestHistoryIsLinearizable(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
-	least := locktest.Stats{Clients: 16, Keys: 8, Ops: 20_000, Takeovers: 200, ReEntries: 50, Revoked: 20, Unknown: 50}
-	workload := locktest.Workload{
-		Clients: clients(t, least.Clients, b.dbs.Lock.Server, options(t, b.dbs)), Keys: least.Keys, Seed: seed, Least: least, Limit: 2 * time.Minute,
-	}
-	soaked := over(soak(t))
-	for again := true; again && !t.Failed(); again = !soaked() {
-		t.Logf("seed %d", workload.Seed)
-		b.exec(t, `DELETE FROM lock_session`) // a history begins with free keys
-		history, err := workload.Run(t.Context())
-		if err != nil {
-			t.Error(err)
+	eachMajor(t, func(t *testing.T, b bundle) {
+		least := locktest.Stats{Clients: 16, Keys: 8, Ops: 20_000, Takeovers: 200, ReEntries: 50, Revoked: 20, Unknown: 50}
+		workload := locktest.Workload{
+			Clients: clients(t, least.Clients, b.dbs.Lock.Server, options(t, b.dbs)), Keys: least.Keys, Seed: seed, Least: least, Limit: 3 * time.Minute,
 		}
-		locktest.Require(t, history, rules(), least)
-		workload.Seed++
-	}
+		soaked := over(soak(t))
+		for again := true; again && !t.Failed(); again = !soaked() {
+			t.Logf("seed %d", workload.Seed)
+			b.exec(t, `DELETE FROM lock_session`) // a history begins with free keys
+			history, err := workload.Run(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			locktest.Require(t, history, rules(), least)
+			workload.Seed++
+		}
+	})
 }

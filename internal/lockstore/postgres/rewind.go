@@ -202,30 +202,3 @@ func primary(err error) error {
 	}
 	return err
 }
-
-// ReadOldPrimary asks the instance that was the primary before. A login that may
-// read is enough, and a standby will do.
-func ReadOldPrimary(ctx context.Context, config *pgx.ConnConfig) (lockstore.OldPrimary, error) {
-	conn, err := owner.Open(ctx, owner.Options{Config: config, Database: "the old primary"})
-	if err != nil {
-		return lockstore.OldPrimary{}, err
-	}
-	defer conn.Close(ctx)
-	var old lockstore.OldPrimary
-	err = conn.Read(ctx, "read the old primary", func(tx pgx.Tx) error {
-		var standby bool
-		if err := tx.QueryRow(ctx, "SELECT pg_is_in_recovery(), now()").Scan(&standby, timeTo(&old.At)); err != nil {
-			return err
-		}
-		if !standby {
-			here, gate, err := readGate(ctx, tx)
-			if err != nil {
-				return err
-			}
-			old.Identity, old.Granting = here, gate.Open()
-		}
-		var highest int64
-		return tx.QueryRow(ctx, rewindSourceQuery).Scan(&old.Last, &highest)
-	})
-	return old, err
-}

@@ -22,6 +22,8 @@ var (
 	rewindStandingQuery     = query("rewind_standing")
 	rewindDeploymentQuery   = query("rewind_deployment")
 	rewindKeepMarkQuery     = query("rewind_keep_mark")
+	rewindPlaceQuery        = query("rewind_place")
+	rewindLogOfQuery        = query("rewind_log_of", "system_identifier")
 )
 
 // evidenceSource is one source of lockdb. Its query answers with the highest
@@ -33,11 +35,14 @@ func evidence(name, file string) evidenceSource {
 	return evidenceSource{name, file, query(file, "limit_token")}
 }
 
+// sequenceEvidence reads what moves while others read it.
+const sequenceEvidence = "rewind_evidence_sequence"
+
 // evidenceSources are those of lockdb (K-7.2), the sequence last: tokens only grow.
 var evidenceSources = []evidenceSource{
 	evidence("lock_entry.fencing_token", "rewind_evidence_entry"),
 	evidence("lock_grant.fencing_token", "rewind_evidence_grant"),
 	evidence("lock_revocation.prev_token", "rewind_evidence_revocation"),
 	evidence("operator_log.token", "rewind_evidence_log"),
-	evidence("fencing_token_seq", "rewind_evidence_sequence"),
+	evidence("fencing_token_seq", sequenceEvidence),
 }

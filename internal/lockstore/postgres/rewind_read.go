@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -12,11 +13,33 @@ import (
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 )
 
+// sequenceTries is how often the sequence is read that was moved meanwhile.
+const sequenceTries = 20
+
+// settled repeats a read of the sequence while that is taken from under it.
+func settled(read func() error) (err error) {
+	for range sequenceTries {
+		if err = read(); !movedAway(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// movedAway tells that a sequence was read while it moved. ALTER SEQUENCE … RESTART gives
+// it new storage, and who still reads the old one finds no row, a file of no length, or
+// no file. Where the storage is damaged in truth, it is so at the next try as well.
+func movedAway(err error) bool {
+	return errors.Is(err, pgx.ErrNoRows) || hasCode(err, pgerrcode.DataCorrupted) || hasCode(err, pgerrcode.UndefinedFile)
+}
+
 // Source reads the sequence and what is wrong with it.
 func (r *Rewinder) Source(ctx context.Context) (source lockstore.TokenSource, err error) {
-	err = r.read(ctx, "read the token sequence", func(tx pgx.Tx) (err error) {
-		source, err = readSource(ctx, tx)
-		return err
+	err = settled(func() error {
+		return r.read(ctx, "read the token sequence", func(tx pgx.Tx) (err error) {
+			source, err = readSource(ctx, tx)
+			return err
+		})
 	})
 	return source, err
 }
@@ -40,9 +63,11 @@ func readSource(ctx context.Context, tx pgx.Tx) (lockstore.TokenSource, error) {
 
 // Evidence reads every source of tokens in lockdb.
 func (r *Rewinder) Evidence(ctx context.Context, limit lockstore.Token) (found []lockstore.Evidence, err error) {
-	err = r.read(ctx, "read the evidence of lockdb", func(tx pgx.Tx) (err error) {
-		found, err = readEvidence(ctx, tx, limit)
-		return err
+	err = settled(func() error {
+		return r.read(ctx, "read the evidence of lockdb", func(tx pgx.Tx) (err error) {
+			found, err = readEvidence(ctx, tx, limit)
+			return err
+		})
 	})
 	return found, err
 }
@@ -69,6 +94,8 @@ func readSourceOf(ctx context.Context, tx pgx.Tx, source evidenceSource, limit l
 	})
 	var pgErr *pgconn.PgError
 	switch {
+	case source.file == sequenceEvidence && movedAway(err):
+		return e, err
 	case errors.As(err, &pgErr) && !tx.Conn().IsClosed():
 		return lockstore.Evidence{Source: source.name, Status: lockstore.EvidenceUnavailable, Reason: pgErr.Message}, nil
 	case err != nil:

@@ -3,6 +3,8 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,7 +123,7 @@ func TestPartitionsAreMadeOnce(t *testing.T) {
 			})
 		}
 		pgtest.Eventually(t, "both wait", func(ctx context.Context) (both bool, err error) {
-			err = b.super.QueryRow(ctx, `SELECT count(*) = 2 FROM pg_locks WHERE relation = 'lock_grant_default'::regclass AND NOT granted`).Scan(&both)
+			err = b.super.QueryRow(ctx, `SELECT count(*) = 2 FROM pg_locks WHERE relation IN ('lock_grant'::regclass, 'lock_grant_default'::regclass) AND NOT granted`).Scan(&both)
 			return both, err
 		})
 		if _, err := blocker.Exec(t.Context(), "COMMIT"); err != nil {
@@ -140,10 +142,10 @@ func TestPartitionsAreMadeOnce(t *testing.T) {
 // or not it still grants; it refuses to be opened for granting.
 //
 // Clauses: K-7.2, K-7.6
-// Mutation: open the rewinder for Granting, or drop Granting from ReadOldPrimary.
+// Mutation: open the rewinder for Granting, or drop Granting from OldPrimary.
 func TestRewinderReads(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
+	b, next := setup(t, 16), setup(t, 16)
 	grant := b.acquire(t, "a", "alice", b.session(t, "alice"), time.Hour)
 	for _, shut := range []bool{false, true} {
 		if shut {
@@ -153,20 +155,72 @@ func TestRewinderReads(t *testing.T) {
 		if err != nil || gate.Open() == shut || gate.Here == shut {
 			t.Errorf("the gate: %+v, %v", gate, err)
 		}
-		old, err := postgres.ReadOldPrimary(t.Context(), b.dbs.Lock.Config(t, "t_auditor"))
+		old, err := next.rewinder(t, "t_auditor").OldPrimary(t.Context(), b.dbs.Lock.Config(t, "t_auditor"))
 		if err != nil || old.Last != grant.Token || old.Granting == shut || old.Identity.SystemIdentifier == 0 || old.At.IsZero() {
 			t.Errorf("the old primary: %+v, %v", old, err)
 		}
 	}
 	closed := b.dbs.Lock.Config(t, "t_auditor")
 	closed.Port = 1
-	if _, err := postgres.ReadOldPrimary(t.Context(), closed); err == nil {
-		t.Error("an old primary that is not there was read")
+	if _, err := next.rewinder(t, "t_auditor").OldPrimary(t.Context(), closed); err == nil || isWrong(err, "") {
+		t.Errorf("an old primary that is not there: %v", err)
 	}
 	_, err := postgres.OpenRewinder(t.Context(), postgres.RewindOptions{Options: options(t, b.dbs)})
 	if !errors.Is(err, lockstore.ErrInvalid) {
 		t.Errorf("a rewinder that grants: %v", err)
 	}
+}
+
+func isWrong(err error, says string) bool {
+	wrong, ok := errors.AsType[*postgres.NotOldPrimaryError](err)
+	return ok && strings.Contains(wrong.Problem, says)
+}
+
+// The primary of before is one of the same deployment, and another database than this:
+// what a wrong address answers is no evidence. A lockdb that was migrated anew is known by
+// its paydb, or by the records that came along.
+//
+// Clauses: K-7.2
+// Mutation: drop a case of wasBefore.
+func TestOldPrimaryIsOfThisDeployment(t *testing.T) {
+	t.Parallel()
+	here, there := setup(t, 16), setup(t, 16)
+	r := here.rewinder(t, "t_auditor")
+	ask := func(db pgtest.DB) error {
+		t.Helper()
+		_, err := r.OldPrimary(t.Context(), db.Config(t, "t_auditor"))
+		return err
+	}
+	wrong := func(name string, db pgtest.DB, says string) {
+		t.Helper()
+		if err := ask(db); !isWrong(err, says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	right := func(name string) {
+		t.Helper()
+		if err := ask(there.dbs.Lock); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	right("a backup of it")
+	wrong("itself", here.dbs.Lock, "it is this very lockdb")
+	wrong("its paydb", here.dbs.Pay, "no lockdb")
+	here.exec(t, `INSERT INTO deployment (environment) VALUES ('prod')`)
+	right("not marked")
+	there.exec(t, `INSERT INTO deployment (environment) VALUES ('staging')`)
+	wrong("staging's", there.dbs.Lock, `marked as "staging"`)
+	there.exec(t, `UPDATE deployment SET environment = 'prod'`)
+	there.exec(t, `UPDATE outside_mark SET deployment_id = gen_random_uuid()`)
+	there.exec(t, `INSERT INTO peer_instance (system_identifier) VALUES (7) ON CONFLICT (one) DO UPDATE SET system_identifier = 7`)
+	wrong("another deployment's", there.dbs.Lock, "another deployment's lockdb")
+	here.exec(t, `INSERT INTO peer_instance (system_identifier) VALUES (7) ON CONFLICT (one) DO UPDATE SET system_identifier = 7`)
+	right("beside the same paydb")
+	here.exec(t, `DELETE FROM peer_instance`)
+	there.exec(t, `DELETE FROM peer_instance`)
+	wrong("beside no paydb", there.dbs.Lock, "another deployment's lockdb")
+	here.exec(t, `INSERT INTO operator_log (action, operator, reason) VALUES ('freeze', 'erin', 'came along')`)
+	right("with its records")
 }
 
 // Behind the advance nothing is drawn until it ends, and what was drawn before
@@ -212,4 +266,40 @@ func (b bundle) drawWaits(t *testing.T) {
 		err = b.super.QueryRow(ctx, `SELECT count(*) = 1 FROM pg_locks WHERE relation = 'fencing_token_seq'::regclass AND NOT granted`).Scan(&waits)
 		return waits, err
 	})
+}
+
+// Who reads the sequence while it is moved is answered, whichever storage it finds.
+//
+// Clauses: K-7.2
+// Mutation: read once in settled.
+func TestReadWhileSequenceMoves(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16)
+	r := b.rewinder(t, "t_operator")
+	super := b.dbs.Lock.Conn(t, "super")
+	moved := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		for n := 1; ctx.Err() == nil; n++ {
+			if _, err := super.Exec(context.WithoutCancel(ctx), fmt.Sprintf("ALTER SEQUENCE fencing_token_seq RESTART WITH %d", n)); err != nil {
+				moved <- err
+				return
+			}
+		}
+		moved <- nil
+	}()
+	for range 400 {
+		if _, err := r.Source(t.Context()); err != nil {
+			t.Errorf("source: %v", err)
+			break
+		}
+		if _, err := r.Evidence(t.Context(), lockstore.MaxToken); err != nil {
+			t.Errorf("evidence: %v", err)
+			break
+		}
+	}
+	stop()
+	if err := <-moved; err != nil {
+		t.Error(err)
+	}
 }

@@ -30,12 +30,12 @@ func TestSessionDeathReleasesItsLocks(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {
 		live, ended := b.session(t, "alice"), b.session(t, "bob")
-		lapsed, err := b.store.CreateSession(t.Context(), "carol", 200*time.Millisecond)
+		b.acquire(t, "live", "alice", live, time.Hour)
+		b.acquire(t, "ended", "bob", ended, time.Hour)
+		lapsed, err := b.store.CreateSession(t.Context(), "carol", time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.acquire(t, "live", "alice", live, time.Hour)
-		b.acquire(t, "ended", "bob", ended, time.Hour)
 		b.acquire(t, "lapsed", "carol", lapsed.ID, time.Hour)
 		if locks, err := b.store.EndSession(t.Context(), ended); err != nil || locks != 1 {
 			t.Errorf("end: %d locks, %v", locks, err)

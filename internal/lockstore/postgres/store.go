@@ -85,7 +85,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if opts.LockTimeout <= 0 {
 		opts.LockTimeout = DefaultLockTimeout
 	}
-	s := &Store{lockTimeout: pgtx.Milliseconds(opts.LockTimeout), detector: detector{options: opts}}
+	s := &Store{lockTimeout: pgtx.Milliseconds(opts.LockTimeout), detector: newDetector(opts)}
 	config.ConnConfig = pgtx.Config(opts.Config)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		return pgtx.Settle(ctx, conn, s.lockTimeout, opts.pooled)

@@ -5,6 +5,7 @@ func Queries() map[string]string {
 	queries := map[string]string{
 		"raise_floor": raiseQuery, "floors": floorsQuery, "lock_floor": lockFloorQuery, "gate": gateQuery, "close_gate": closeGateQuery,
 		"stop_payouts": stopQuery, "unresolved": unresolvedQuery, "open_gate": openGateQuery, "unfinished": unfinishedQuery,
+		"highest": highestQuery, "highest_mark": highestMarkQuery,
 		"barrier_account": Account.barrierQuery(), "barrier_rail": Rail.barrierQuery(),
 	}
 	for _, s := range sources {

@@ -3,7 +3,6 @@ package posting
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -85,32 +84,4 @@ func inFlight(id string) error {
 		Message: fmt.Sprintf("payout %s may still leave for the rail: its attempt is in flight", id),
 		Hint:    "ask the rail, which gives the attempt up once its deadline has passed: dlockctl payout resolve " + id + " --from-rail --reason TEXT",
 	}
-}
-
-// Unsettled is a payout that the rail's own record has to settle.
-type Unsettled struct {
-	paystore.Payout
-
-	// HeldBack tells that the closed gate lets nobody claim it (K-7.9).
-	HeldBack bool
-}
-
-// Unsettled lists the payouts that the rail is to be asked about, account by account
-// and oldest first: those that the closed gate holds back, RAIL_AMBIGUOUS ones,
-// RAIL_SUBMITTED ones whose attempt is older than the forwarding deadline, and those
-// of which the rail's payment or rejection is on record and was not followed.
-func (s *Store) Unsettled(ctx context.Context, deadline time.Duration) ([]Unsettled, error) {
-	unsettled := []Unsettled{}
-	err := s.db.Read(ctx, "list the payouts that the rail has to settle", unsettledQuery, []any{deadline.Seconds()}, func(rows pgx.Rows) error {
-		return paystore.ScanRows(rows, func() error {
-			var u Unsettled
-			err := paystore.ScanPayout(rows, &u.Payout, &u.HeldBack)
-			unsettled = append(unsettled, u)
-			return err
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return unsettled, nil
 }

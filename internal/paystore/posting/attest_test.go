@@ -107,7 +107,7 @@ func TestAttestRefuses(t *testing.T) {
 // not resolved.
 //
 // Clauses: K-7.9, K-5.2
-// Mutation: drop a line of queries/unsettled.sql.
+// Mutation: drop a line of queries/unsettled.sql, or a column of its comparison.
 func TestUnsettled(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {
@@ -135,11 +135,13 @@ func TestUnsettled(t *testing.T) {
 		}
 		check := func(what string, want map[string]bool) {
 			t.Helper()
-			list, err := b.Unsettled(t.Context(), time.Minute)
+			page, err := b.Unsettled(t.Context(), time.Minute, nil, posting.MostListed)
 			if err != nil {
 				t.Fatal(err)
 			}
+			b.checkPages(t, page)
 			got := map[string]bool{}
+			list := page.Payouts
 			for i, u := range list {
 				got[names[u.PayoutID]] = u.HeldBack
 				if i > 0 && list[i-1].AccountID > u.AccountID {
@@ -167,8 +169,44 @@ func TestOperatorAttests(t *testing.T) {
 	if _, err := operator.Attest(t.Context(), resolution(id, 3, paystore.VerdictNotFound)); err != nil {
 		t.Error(err)
 	}
-	if list, err := operator.Unsettled(t.Context(), time.Minute); err != nil || len(list) != 0 {
-		t.Errorf("%v, %v", list, err)
+	if page, err := operator.Unsettled(t.Context(), time.Minute, nil, 1); err != nil || len(page.Payouts) != 0 || page.Total != 0 {
+		t.Errorf("%v, %v", page, err)
+	}
+}
+
+// checkPages reads the same list in pages of two, each with how many there are from
+// there on.
+func (b bundle) checkPages(t *testing.T, whole posting.UnsettledPage) {
+	t.Helper()
+	got := []posting.Unsettled{}
+	var last *posting.Unsettled
+	for {
+		page, err := b.Unsettled(t.Context(), time.Minute, last, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held int64
+		for _, u := range whole.Payouts[len(got):] {
+			if u.HeldBack {
+				held++
+			}
+		}
+		if left := len(whole.Payouts) - len(got); page.Total != int64(left) || page.HeldBack != held || len(page.Payouts) != min(left, 2) {
+			t.Errorf("%d of %d listed, %d held back; want %d, and %d held back", len(page.Payouts), page.Total, page.HeldBack, left, held)
+		}
+		if len(page.Payouts) == 0 {
+			break
+		}
+		got = append(got, page.Payouts...)
+		last = &got[len(got)-1]
+	}
+	if diff := cmp.Diff(whole.Payouts, got); diff != "" {
+		t.Errorf("in pages (-whole +pages):\n%s", diff)
+	}
+	for _, limit := range []int{-1, 0, posting.MostListed + 1} {
+		if _, err := b.Unsettled(t.Context(), time.Minute, nil, limit); !errors.Is(err, paystore.ErrInvalid) {
+			t.Errorf("a page of %d: %v", limit, err)
+		}
 	}
 }
 

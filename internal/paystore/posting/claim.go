@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/dlockctl/dlockctl/internal/paystore"
 )
 
@@ -91,27 +89,6 @@ func (s *Store) Release(ctx context.Context, payoutID string, token paystore.Tok
 		return false, &paystore.StateError{PayoutID: id, Have: st.State, Want: []paystore.State{paystore.Claimed}}
 	}
 	return false, nil
-}
-
-// OpenOnAccount lists the account's claimed payouts that are not final, oldest
-// first, but for one: who holds the account takes them over and finishes those that
-// can be finished before it posts, or an acknowledged one would never be posted
-// (K-5.2). except may be empty.
-func (s *Store) OpenOnAccount(ctx context.Context, accountID, except string) (open []paystore.Payout, err error) {
-	id, err := paystore.ParseID("account", accountID)
-	var but *string
-	if err == nil && except != "" {
-		but = &except
-		_, err = paystore.ParseID("payout", except)
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = s.db.Read(ctx, "list the open payouts of account "+id, openOnAccountQuery, []any{id, but}, func(rows pgx.Rows) (err error) {
-		open, err = paystore.CollectPayouts(rows)
-		return err
-	})
-	return open, err
 }
 
 func validClaim(payoutID string, token paystore.Token) (id string, err error) {

@@ -281,7 +281,8 @@ func TestClosedGate(t *testing.T) {
 // not the one in hand.
 //
 // Clauses: K-5.2
-// Mutation: leave a state out of queries/open_on_account.sql, or its order.
+// Mutation: leave a state out of queries/open_on_account.sql, its order, or what it goes
+// on behind.
 func TestOpenOnAccount(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 16)
@@ -295,14 +296,20 @@ func TestOpenOnAccount(t *testing.T) {
 	b.at(t, other, paystore.Claimed, b.token())
 	mine := b.at(t, payer, paystore.Claimed, b.token())
 	ids := func(except string) (ids []string) {
-		open, err := b.OpenOnAccount(t.Context(), payer, except)
-		if err != nil {
-			t.Fatal(err)
+		var last *paystore.Payout
+		for {
+			open, err := b.OpenOnAccount(t.Context(), payer, except, last, 2)
+			if err != nil || len(open) > 2 {
+				t.Fatal(len(open), err)
+			}
+			if len(open) == 0 {
+				return ids
+			}
+			for _, p := range open {
+				ids = append(ids, p.PayoutID)
+			}
+			last = &open[len(open)-1]
 		}
-		for _, p := range open {
-			ids = append(ids, p.PayoutID)
-		}
-		return ids
 	}
 	if got := ids(mine); !cmp.Equal(got, want) {
 		t.Errorf("open: %v, want %v", got, want)
@@ -311,7 +318,7 @@ func TestOpenOnAccount(t *testing.T) {
 		t.Errorf("with the one in hand: %v, want %v", got, append(want, mine))
 	}
 	for _, bad := range [][2]string{{"x", ""}, {payer, "x"}} {
-		if _, err := b.OpenOnAccount(t.Context(), bad[0], bad[1]); !errors.Is(err, paystore.ErrInvalid) {
+		if _, err := b.OpenOnAccount(t.Context(), bad[0], bad[1], nil, 1); !errors.Is(err, paystore.ErrInvalid) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}

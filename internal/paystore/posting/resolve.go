@@ -43,7 +43,9 @@ func (p ResolveParams) valid() (id string, err error) {
 
 // Resolve moves a RAIL_AMBIGUOUS payout by evidence, and keeps the evidence, in one
 // transaction: PAID to RAIL_ACKED, REJECTED and NOT_FOUND to FAILED, UNDETERMINED to
-// ABANDONED. While the attempt is in flight its forwarding deadline has not been
+// ABANDONED. A RAIL_SUBMITTED one goes the same ways, but for ABANDONED, where nothing
+// else leads on: it has no attempt, or one that the rail REJECTED while the verdict PAID
+// stands. While the attempt is in flight its forwarding deadline has not been
 // seen to pass, and *EvidenceError is returned (K-4.11); also when another verdict
 // or the attempt itself says otherwise. The same resolution again is success. See
 // Submit for the rest.
@@ -61,12 +63,16 @@ func (s *Store) Resolve(ctx context.Context, p ResolveParams) (paystore.Payout, 
 	if err != nil {
 		return paystore.Payout{}, err
 	}
-	if st.State == paystore.RailAmbiguous && st.attempted && st.outcome == "" {
+	if (st.State == paystore.RailAmbiguous || st.State == paystore.RailSubmitted) && st.attempted && st.outcome == "" {
 		return paystore.Payout{}, inFlight(id)
 	}
-	payout, err := s.record(ctx, doing, id, moveQuery, []any{id, p.Token, paystore.RailAmbiguous, to}, p)
+	from := paystore.RailAmbiguous
+	if st.State == paystore.RailSubmitted && to != paystore.Abandoned && (!st.attempted || st.outcome == paystore.OutcomeRejected) {
+		from = paystore.RailSubmitted
+	}
+	payout, err := s.record(ctx, doing, id, moveQuery, []any{id, p.Token, from, to}, p)
 	if errors.Is(err, errNoRow) {
-		return s.unmoved(ctx, doing, id, p.Token, paystore.RailAmbiguous, to)
+		return s.unmoved(ctx, doing, id, p.Token, from, to)
 	}
 	return payout, err
 }

@@ -17,7 +17,8 @@ import (
 // of a refused resolution is not.
 //
 // Clauses: K-5.3, K-4.11
-// Mutation: record in a transaction of its own, or leave a verdict out of Resolve's table.
+// Mutation: record in a transaction of its own, leave a verdict out of Resolve's table, or
+// RAIL_SUBMITTED out of it.
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {
@@ -45,6 +46,38 @@ func TestResolve(t *testing.T) {
 					t.Errorf("post after the resolution: %v", err)
 				}
 			}
+		}
+		// What was submitted and has no attempt leads nowhere else; nor does what the rail
+		// rejected while PAID stands.
+		for verdict, state := range map[paystore.Verdict]paystore.State{
+			paystore.VerdictPaid: paystore.RailAcked, paystore.VerdictRejected: paystore.Failed, paystore.VerdictNotFound: paystore.Failed,
+		} {
+			token := b.token()
+			id := b.at(t, payer, paystore.RailSubmitted, token)
+			if p, err := b.Resolve(ctx, resolution(id, token, verdict)); err != nil || p.State != state || len(b.payout(t, id).Resolutions) != 1 {
+				t.Errorf("%s without an attempt: %+v, %v", verdict, p, err)
+			}
+			b.exec(t, `UPDATE payout SET state = 'FAILED' WHERE payout_id = $1 AND state = 'RAIL_ACKED'`, id)
+			if verdict == paystore.VerdictNotFound {
+				continue
+			}
+			token = b.token()
+			id = b.at(t, payer, paystore.RailSubmitted, token)
+			b.attempt(t, id, token, "REJECTED")
+			if _, err := b.Attest(ctx, resolution(id, token, paystore.VerdictPaid)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Settle(ctx, id, token); !is[*paystore.EvidenceError](err) {
+				t.Errorf("settle a rejected one against PAID: %v", err)
+			}
+			if p, err := b.Resolve(ctx, resolution(id, token, verdict)); err != nil || p.State != state {
+				t.Errorf("%s, rejected and said to be paid: %+v, %v", verdict, p, err)
+			}
+			b.exec(t, `UPDATE payout SET state = 'FAILED' WHERE payout_id = $1 AND state = 'RAIL_ACKED'`, id)
+		}
+		submitted := b.token()
+		if _, err := b.Resolve(ctx, resolution(b.at(t, payer, paystore.RailSubmitted, submitted), submitted, paystore.VerdictUndetermined)); !is[*paystore.StateError](err) {
+			t.Errorf("abandon what has no attempt: %v", err)
 		}
 		// Nobody resolves what may still leave for the rail.
 		token := b.token()

@@ -170,3 +170,24 @@ func TestAnswerAboutAnotherAmountAcknowledgesNothing(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A payout that is not there is an answer of paydb's: whoever takes it for an outage
+// asks again for ever.
+//
+// Mutation: return ErrNotFound from within the scan of Proxy.payout.
+func TestUnknownPayoutIsNoOutage(t *testing.T) {
+	t.Parallel()
+	eachMajor(t, func(t *testing.T, b bundle) {
+		p := b.proxy(t, rail.Options{})
+		const id = "00000000-0000-4000-8000-00000000dead"
+		_, looked := p.Lookup(t.Context(), id)
+		_, asked := p.Ask(t.Context(), id)
+		_, adopted := p.Adopt(t.Context(), id, 5)
+		for what, err := range map[string]error{"look it up": looked, "ask": asked, "adopt": adopted} {
+			_, outage := errors.AsType[*paystore.UnreachableError](err)
+			if !errors.Is(err, paystore.ErrNotFound) || outage {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}

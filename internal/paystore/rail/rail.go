@@ -26,7 +26,8 @@ type Request struct {
 	AccountID   string         `json:"account_id"`
 	AmountMinor paystore.Minor `json:"amount_minor"`
 	Currency    string         `json:"currency"`
-	// SendBy is the forwarding deadline (K-4.11); see [Request.Left].
+	// SendBy is the forwarding deadline (K-4.11); see [Request.Left]. The rail is told:
+	// what it reads later it must not pay.
 	SendBy time.Time `json:"-"`
 }
 

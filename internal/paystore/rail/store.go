@@ -99,9 +99,13 @@ func readPayout(ctx context.Context, q querier, payoutID string, token paystore.
 	}
 	p, found, err := atMostOne(rows, scanPayout)
 	if err == nil && !found {
-		err = fmt.Errorf("payout %s: %w", payoutID, paystore.ErrNotFound)
+		err = noPayout(payoutID)
 	}
 	return p, err
+}
+
+func noPayout(payoutID string) error {
+	return fmt.Errorf("payout %s: %w", payoutID, paystore.ErrNotFound)
 }
 
 // mark is statement (d): whether the token stands in the account's mark now.
@@ -132,13 +136,14 @@ func findAttempt(ctx context.Context, q querier, sql string, args ...any) (payst
 // payout reads one outside a transaction, whoever claimed it. It returns ErrNotFound
 // when there is none.
 func (p *Proxy) payout(ctx context.Context, doing, payoutID string) (paid payout, err error) {
+	found := false
 	err = p.db.Read(ctx, doing, payoutQuery, []any{payoutID, 0}, func(rows pgx.Rows) (err error) {
-		var found bool
-		if paid, found, err = atMostOne(rows, scanPayout); err == nil && !found {
-			err = paystore.ErrNotFound
-		}
+		paid, found, err = atMostOne(rows, scanPayout)
 		return err
 	})
+	if err == nil && !found { // not in the scan: what fails there counts as no answer
+		err = noPayout(payoutID)
+	}
 	return paid, err
 }
 

@@ -156,7 +156,7 @@ func (r *reservation) take(ctx context.Context, tx pgx.Tx, id string) error {
 		return fmt.Errorf("%w: token %d never claimed payout %s; claim it first", paystore.ErrInvalid, r.token, r.payout.id)
 	case !r.payout.claimed:
 		return r.fence(ctx, tx, id, paystore.ResourcePayout)
-	case r.payout.paid && !r.adopting:
+	case r.payout.paid && r.payout.state == paystore.RailSubmitted && !r.adopting:
 		return &paystore.EvidenceError{
 			Message: fmt.Sprintf("the rail has paid payout %s already, and paydb had forgotten it: it is not forwarded", r.payout.id),
 			Hint:    "take the rail's payment down: dlockctl payout resolve " + r.payout.id + " --from-rail --reason TEXT",

@@ -33,8 +33,12 @@ const (
 	another = "00000000-0000-4000-8000-000000000002"
 )
 
-// soon is a forwarding deadline that is waited for.
-const soon = 100 * time.Millisecond
+const (
+	// soon is a forwarding deadline that is waited for.
+	soon = 100 * time.Millisecond
+	// patience is one that no transaction misses.
+	patience = 10 * time.Second
+)
 
 // world is a migrated paydb with both stores on it, and a rail that keeps a record.
 type world struct {
@@ -53,7 +57,7 @@ func setup(t *testing.T, major int) *world {
 	w := &world{dbs: dbs, super: dbs.Pay.Conn(t, "super"), rail: &recordingRail{record: map[string]rail.Answer{}}}
 	w.db = open(t, dbs.Pay.Config(t, "t_resource"))
 	w.posting = posting.New(w.db, posting.Options{})
-	w.proxy = rail.New(open(t, dbs.Pay.Config(t, "t_rail")), w.rail, rail.Options{Timeout: soon})
+	w.proxy = rail.New(open(t, dbs.Pay.Config(t, "t_rail")), w.rail, rail.Options{Timeout: patience})
 	t.Cleanup(w.proxy.Close)
 	return w
 }

@@ -172,7 +172,8 @@ func TestDeadResolverLeavesNoSecondPayment(t *testing.T) {
 		if _, err := w.proxy.Submit(t.Context(), id, token); !is[*paystore.EvidenceError](err) || w.rail.payments() != 0 {
 			t.Errorf("submit: %v, %d payments", err, w.rail.payments())
 		}
-		left, err := w.posting.Unsettled(t.Context(), soon)
+		page, err := w.posting.Unsettled(t.Context(), soon, nil, posting.MostListed)
+		left := page.Payouts
 		if err != nil || len(left) != 1 || left[0].PayoutID != id || left[0].HeldBack {
 			t.Errorf("unsettled: %+v, %v", left, err)
 		}

@@ -34,15 +34,12 @@ type finding struct {
 
 type pair struct{ Name, Value string }
 
-// coverageClass is what was not checked: that has a part of the page to itself.
-const coverageClass = "D08"
-
 func groups(r reconcile.Report, catalogue map[string]reconcile.Class, told []timeline) []group {
 	byClass := map[string][]reconcile.Finding{}
 	for _, f := range r.Findings {
 		byClass[f.Class] = append(byClass[f.Class], f)
 	}
-	delete(byClass, coverageClass)
+	delete(byClass, reconcile.CoverageClass) // that has a part of the page to itself
 	room := mostInAll
 	var out []group
 	for _, c := range byWeight(r.Coverage) {

@@ -282,7 +282,7 @@ func coverage(r reconcile.Report) []coverageRow {
 // missing joins the classes that one reason has.
 func missing(r reconcile.Report) []missingRow {
 	var out []missingRow
-	for _, m := range r.Missing {
+	for _, m := range r.Unchecked() {
 		reason := visible(m.Reason)
 		i := slices.IndexFunc(out, func(row missingRow) bool { return row.Reason == reason })
 		if i < 0 {

@@ -69,7 +69,7 @@ func sample() (reconcile.Report, html.Extra) {
 	r.Findings = append(
 		r.Findings,
 		reconcile.Finding{
-			ID: "A05-5a1c9e7788", Class: "A05", Name: "one_legged", Severity: reconcile.Critical, Currency: "EUR", AmountMinor: "7000",
+			ID: "A05-5a1c9e77881d2f03", Class: "A05", Name: "one_legged", Severity: reconcile.Critical, Currency: "EUR", AmountMinor: "7000",
 			What:      "payout has a DEBIT leg of 7000 and no CREDIT leg",
 			AccountID: account2, PayoutID: payout, At: second(-3), Suspects: []int64{131},
 			Attribution: reconcile.Attribution{Confidence: reconcile.Likely, Token: 131, TokenStr: "131", Holder: "executor-b@host-7", Key: "account:" + account2, Source: "lock_grant", Why: "its only leg carries this token"},
@@ -89,7 +89,7 @@ func coverage(class, name string, s reconcile.Severity, over string, checked, fi
 
 func revokedAuthor(i int) reconcile.Finding {
 	return reconcile.Finding{
-		ID: fmt.Sprintf("B12-%010x", i), Class: "B12", Name: "revoked_authored", Severity: reconcile.Critical,
+		ID: fmt.Sprintf("B12-%016x", i), Class: "B12", Name: "revoked_authored", Severity: reconcile.Critical,
 		What:      fmt.Sprintf("token 106 wrote a leg of 7000 EUR %d s after it was revoked", i+9),
 		AccountID: account, PayoutID: payout, Subject: "entry " + hostile, Currency: "EUR", AmountMinor: "7000", At: second(float64(i)), Suspects: []int64{106},
 		Attribution: reconcile.Attribution{
@@ -103,7 +103,7 @@ func revokedAuthor(i int) reconcile.Finding {
 
 func drift(accountID, currency, amount string, i int) reconcile.Finding {
 	return reconcile.Finding{
-		ID: fmt.Sprintf("A01-%010x", i), Class: "A01", Name: "balance_drift", Severity: reconcile.High,
+		ID: fmt.Sprintf("A01-%016x", i), Class: "A01", Name: "balance_drift", Severity: reconcile.High,
 		What:      "balance is not opening balance plus credits less debits: off by " + amount,
 		AccountID: accountID, Currency: currency, AmountMinor: amount,
 		Attribution: reconcile.Attribution{Confidence: reconcile.None, Why: "no token explains this difference: no leg is younger than the last accepted balance change"},
@@ -118,8 +118,8 @@ func story() reconcile.Timeline {
 		return reconcile.Moment{At: second(s), Kind: kind, What: what, Source: source, PayoutID: payout}.Of(token, holder)
 	}
 	zombie := at(0, reconcile.MomentPosted, 106, holderA, "ledger_entry", "DEBIT 7000 EUR on the payer, 9 s after the revoke")
-	zombie.Finding = "B12-0000000000"
-	return reconcile.Timeline{AccountID: account, Currency: "EUR", Findings: []string{"B12-0000000000"}, LeftOut: 340, Events: []reconcile.Moment{
+	zombie.Finding = "B12-0000000000000000"
+	return reconcile.Timeline{AccountID: account, Currency: "EUR", Findings: []string{"B12-0000000000000000"}, LeftOut: 340, Events: []reconcile.Moment{
 		at(-40, reconcile.MomentReleased, 105, "worker-c@host-3", "lock_grant", "the grant ended"),
 		at(-30, reconcile.MomentGranted, 106, holderA, "lock_grant", "lock account:"+account),
 		at(-29, reconcile.MomentClaimed, 106, holderA, "payout_claim", "claimed the payout"),

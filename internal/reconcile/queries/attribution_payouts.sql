@@ -9,7 +9,11 @@ WITH wanted AS MATERIALIZED (
   SELECT w.payout_id, coalesce(array_agg(DISTINCT l.fence) FILTER (WHERE l.fence > 0), '{}') AS fences,
          bool_and(isfinite(l.created_at) AND isfinite(w.updated_at)
                   AND l.created_at BETWEEN w.updated_at - interval '1 s' AND w.updated_at + interval '1 s') AS together,
-         max(l.created_at) FILTER (WHERE isfinite(l.created_at)) AS at
+         max(l.created_at) FILTER (WHERE isfinite(l.created_at)) AS at,
+         -- A clock that was set back dates what came first later: transactions are numbered.
+         bool_and(EXISTS (
+           SELECT FROM payout p JOIN ledger_entry h USING (payout_id)
+            WHERE p.account_id = w.account_id AND h.account_id = w.account_id AND h.fence > l.fence AND age(h.xmin) > age(l.xmin))) AS late
     FROM wanted w JOIN ledger_entry l USING (payout_id)
    GROUP BY w.payout_id
 ), claims AS (
@@ -19,13 +23,16 @@ WITH wanted AS MATERIALIZED (
 ), attempts AS (
   SELECT w.payout_id, (array_agg(s.submission_id::text ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS ids,
          (array_agg(coalesce(s.presented_token, 0) ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS tokens,
-         (array_agg(s.submitted_at <= w.updated_at ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS before
+         (array_agg(s.submitted_at <= w.updated_at AND coalesce(s.resolved_at >= s.submitted_at, false) AND EXISTS (
+            SELECT FROM payout p JOIN rail_submission h USING (payout_id)
+             WHERE p.account_id = w.account_id AND h.outcome IS DISTINCT FROM 'FENCED' AND h.presented_token > s.presented_token AND age(h.xmin) > age(s.xmin))
+          ORDER BY s.submitted_at DESC, s.submission_id))[1:50] AS before
     FROM wanted w JOIN rail_submission s USING (payout_id)
    WHERE s.outcome IS DISTINCT FROM 'FENCED'
    GROUP BY w.payout_id
 )
 SELECT w.payout_id::text, w.account_id::text, w.state, coalesce(w.claim_token, 0), coalesce(w.claimed_by, ''), a.fence,
-       coalesce(l.fences[1:50], '{}'), coalesce(l.together, false), l.at, coalesce(c.tokens, '{}'), coalesce(c.names, '{}'),
+       coalesce(l.fences[1:50], '{}'), coalesce(l.together, false), l.at, coalesce(l.late, false), coalesce(c.tokens, '{}'), coalesce(c.names, '{}'),
        coalesce(s.ids, '{}'), coalesce(s.tokens, '{}'), coalesce(s.before, '{}')
   FROM wanted w
   JOIN account a USING (account_id)

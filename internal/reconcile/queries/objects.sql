@@ -1,5 +1,5 @@
--- What guards the rows of this schema: constraints, NOT NULL, unique indexes and
--- triggers, with their state. Of the journal's partitions only the triggers.
+-- What guards the rows of this schema: constraints, NOT NULL, unique indexes, triggers
+-- with their state, and functions, by what they do. Of the journal's partitions only the triggers.
 SELECT 'constraint', t.relname, c.conname::text,
        CASE WHEN NOT c.convalidated THEN 'not valid'
             WHEN i.indexrelid IS NOT NULL AND NOT i.indisvalid THEN 'invalid'
@@ -34,4 +34,12 @@ SELECT 'trigger', t.relname, g.tgname::text,
   FROM pg_trigger g
   JOIN pg_class t ON t.oid = g.tgrelid
  WHERE t.relnamespace = current_schema()::regnamespace AND NOT g.tgisinternal
+UNION ALL
+SELECT 'function', '', format('%s(%s)', f.proname, oidvectortypes(f.proargtypes)), 'valid',
+       format('%s%s%s %s', l.lanname, CASE WHEN f.prosecdef THEN ', security definer' END,
+              (SELECT string_agg(', ' || replace(c, quote_ident(current_schema()), 'this schema'), '' ORDER BY c) FROM unnest(f.proconfig) c), md5(f.prosrc))
+  FROM pg_proc f
+  JOIN pg_language l ON l.oid = f.prolang
+ WHERE f.pronamespace = current_schema()::regnamespace AND l.lanname IN ('sql', 'plpgsql')
+   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = f.oid AND d.deptype = 'e')
  ORDER BY 1, 2, 3

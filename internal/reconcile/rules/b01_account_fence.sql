@@ -1,5 +1,5 @@
--- B01, B02, B03: the fence of an account against its legs. Clearing accounts have no
--- fence (K-4.7). One pass over the legs, sorted by account and time.
+-- B01, B02, B03: the fence of an account against its legs and its recorded raises. Clearing
+-- accounts have no fence (K-4.7). One pass over the legs, sorted by account and time.
 WITH legs AS (
   -- B03: when two transactions committed is not recorded, only when they began. Up to
   -- the grace (60 seconds) the order of the beginnings proves nothing.
@@ -10,6 +10,8 @@ WITH legs AS (
     JOIN account a USING (account_id)
    WHERE a.account_id NOT IN (SELECT c.account_id FROM clearing_account c)
      AND (@accounts::uuid[] IS NULL OR a.account_id = ANY (@accounts::uuid[]))
+     -- The second look at first: by index, and so without what another payer's payout put there.
+     AND (NOT @own::boolean OR l.payout_id = ANY (ARRAY(SELECT p.payout_id FROM payout p WHERE p.account_id = ANY (@accounts::uuid[]))))
      AND (@currency::text[] IS NULL OR a.currency = ANY (@currency::text[]))
 ), per_account AS (
   SELECT account_id, max(fence) AS top,
@@ -22,23 +24,25 @@ WITH legs AS (
     FROM legs
    GROUP BY account_id
 ), suspects AS (
-  SELECT a.account_id, a.currency, a.fence, a.updated_at, l.*
+  SELECT a.account_id, a.currency, a.fence, a.updated_at, r.raised, l.*
     FROM account a
+    LEFT JOIN (SELECT account_id, max(raised_to) AS raised FROM account_fence_raise GROUP BY account_id) r USING (account_id)
     LEFT JOIN per_account l (leg_account, top, unfenced, above, above_amount, above_since, late) ON l.leg_account = a.account_id
    WHERE (@accounts::uuid[] IS NULL OR a.account_id = ANY (@accounts::uuid[]))
      AND (@currency::text[] IS NULL OR a.currency = ANY (@currency::text[]))
-     AND (l.above IS NOT NULL OR l.late IS NOT NULL OR a.fence > coalesce(l.top, 0))
+     AND (l.above IS NOT NULL OR l.late IS NOT NULL OR a.fence > coalesce(l.top, 0) OR r.raised > a.fence)
 )
 SELECT f.class, s.account_id::text, f.payout_id, '' AS subject, s.currency::text, f.amount, CASE WHEN isfinite(f.at) THEN f.at END AS at, f.suspects, false AS pending, f.what, f.details
   FROM suspects s
  CROSS JOIN LATERAL (
-   SELECT 'B01' AS class, '' AS payout_id, s.above_amount::text AS amount, s.above_since AS at,
-          ARRAY(SELECT t FROM unnest(s.above) t GROUP BY t ORDER BY t DESC LIMIT 20) AS suspects,
+   SELECT 'B01' AS class, '' AS payout_id, coalesce(s.above_amount::text, '') AS amount, s.above_since AS at,
+          ARRAY(SELECT t FROM unnest(coalesce(s.above, ARRAY[s.raised])) t GROUP BY t ORDER BY t DESC LIMIT 20) AS suspects,
           format('account %s stands at fence %s, yet %s: written past the fence, or the fence was set back', s.account_id, s.fence,
-                 CASE WHEN cardinality(s.above) = 1 THEN format('a leg carries the higher token %s', s.top)
+                 CASE WHEN s.above IS NULL THEN format('an operator raised it to %s, which is recorded', s.raised)
+                      WHEN cardinality(s.above) = 1 THEN format('a leg carries the higher token %s', s.top)
                       ELSE format('%s legs carry higher tokens, up to %s', cardinality(s.above), s.top) END) AS what,
-          jsonb_build_object('fence', s.fence, 'highest_leg_fence', s.top, 'legs_above', cardinality(s.above)) AS details
-    WHERE s.above IS NOT NULL
+          jsonb_build_object('fence', s.fence, 'highest_leg_fence', s.top, 'legs_above', coalesce(cardinality(s.above), 0), 'raised_to', s.raised) AS details
+    WHERE s.above IS NOT NULL OR s.raised > s.fence
    UNION ALL
    -- A leg without a token (B15) may be the one that the fence is from.
    SELECT 'B02', '', '', s.updated_at, ARRAY[s.fence],

@@ -38,7 +38,7 @@ WITH attempts AS (
          -- How long each state may last.
          (state = 'PENDING' AND updated_at < now() - interval '24 hours')
            OR (state = 'CLAIMED' AND updated_at < now() - interval '1 hour')
-           OR (state IN ('RAIL_SUBMITTED', 'RAIL_AMBIGUOUS', 'RAIL_ACKED') AND forwardable = 0 AND updated_at < now() - interval '1 hour') AS stuck,
+           OR (state IN ('RAIL_SUBMITTED', 'RAIL_AMBIGUOUS', 'RAIL_ACKED') AND forwardable = rejected AND updated_at < now() - interval '1 hour') AS stuck,
          state NOT IN ('PENDING', 'CLAIMED', 'RAIL_SUBMITTED', 'RAIL_ACKED', 'RAIL_AMBIGUOUS', 'POSTED', 'FAILED', 'ABANDONED') AS unknown_state,
          updated_at < created_at                         AS changed_before_created,
          coalesce(backwards, false)                      AS answered_before_made,
@@ -87,7 +87,7 @@ SELECT f.class, s.account_id::text, s.payout_id::text, '' AS subject, s.currency
            s.payout_id, s.forwardable, array_to_string(s.outcomes, ', '), array_to_string(s.tokens, ', ', 'NULL'))),
    ('C11', s.stuck, array_remove(ARRAY[s.claim_token], NULL),
     format('payout %s is %s since %s (%s)%s: nobody works on it', s.payout_id, s.state, s.updated, s.claim,
-           CASE WHEN s.state LIKE 'RAIL%' THEN ' and has no attempt' ELSE '' END)),
+           CASE WHEN s.state NOT LIKE 'RAIL%' THEN '' WHEN s.rejected > 0 THEN ', and the rail has refused it' ELSE ' and has no attempt' END)),
    ('C12', s.unknown_state OR s.changed_before_created OR s.answered_before_made, array_remove(ARRAY[s.claim_token], NULL),
     format('payout %s %s (%s)', s.payout_id,
            CASE WHEN s.unknown_state THEN format('is in the state %s, which there is not', quote_literal(s.state))

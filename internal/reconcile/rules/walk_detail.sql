@@ -27,7 +27,7 @@ WITH suspects AS (
     JOIN payouts p USING (payout_id)
    GROUP BY u.token, p.account_id, p.payout_id, p.amount_minor
 ), written AS (
-  SELECT w.token, w.account_id, count(*) AS payouts, (array_agg(w.payout_id::text ORDER BY w.first_at, w.payout_id))[1:5] AS some,
+  SELECT w.token, w.account_id, count(*) AS payouts, count(*) FILTER (WHERE w.legs > 0) AS posted, (array_agg(w.payout_id::text ORDER BY w.first_at, w.payout_id))[1:5] AS some,
          sum(w.amount_minor) AS amount, sum(w.legs)::bigint AS legs, sum(w.attempts)::bigint AS attempts, sum(w.claims)::bigint AS claims,
          min(w.first_at) AS first_at, max(w.last_at) AS last_at
     FROM per_payout w
@@ -37,7 +37,7 @@ WITH suspects AS (
     FROM per_payout w, unnest(w.names) AS name
    GROUP BY w.token, w.account_id
 )
-SELECT s.place, coalesce(a.currency::text, ''), coalesce(w.payouts, 0), coalesce(w.some, '{}'), coalesce(w.amount::text, ''),
+SELECT s.place, coalesce(a.currency::text, ''), coalesce(w.payouts, 0), coalesce(w.posted, 0), coalesce(w.some, '{}'), coalesce(w.amount::text, ''),
        coalesce(w.claims, 0), coalesce(w.attempts, 0), coalesce(w.legs, 0), w.first_at, w.last_at, coalesce(n.names, '{}'),
        CASE WHEN isfinite(a.updated_at) THEN a.updated_at END, CASE WHEN isfinite(h.updated_at) THEN h.updated_at END
   FROM suspects s

@@ -23,7 +23,8 @@ WITH uses AS (
    UNION ALL
   SELECT floor_token, NULL, NULL, CASE point WHEN 'account' THEN 64 ELSE 128 END, NULL, NULL FROM fence_floor WHERE floor_token > 0
 )
-SELECT token, account_id, bit_or(kind) AS kinds, coalesce(min(name COLLATE "C") <> max(name COLLATE "C"), false) AS two_names, max(at) FILTER (WHERE isfinite(at)) AS last_at
+SELECT token, account_id, bit_or(kind) AS kinds, coalesce(min(name COLLATE "C") <> max(name COLLATE "C"), false) AS two_names,
+       count(*) FILTER (WHERE kind = 1) AS debits, max(at) FILTER (WHERE isfinite(at)) AS last_at
   FROM by_payer
  WHERE (@accounts::uuid[] IS NULL OR account_id = ANY (@accounts::uuid[]))
    AND (@currency::text[] IS NULL OR currency = ANY (@currency::text[]))

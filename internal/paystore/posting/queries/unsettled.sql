@@ -1,8 +1,10 @@
 -- What the rail is to be asked about: payouts that the closed gate holds back, whose
 -- outcome nobody saw, whose attempt is answered or overdue and was not followed, and
--- those of a resolver that died between the evidence and the move.
+-- those of a resolver that died between the evidence and the move. A page of them, behind a
+-- payout of the page before, with how many there are from there on.
 SELECT p.payout_id::text, p.account_id::text, p.amount_minor, p.currency, p.state, p.claimed_by, p.claim_token,
-       p.idempotency_key, p.attempt_count, p.created_at, p.updated_at, held.back
+       p.idempotency_key, p.attempt_count, p.created_at, p.updated_at, held.back,
+       count(*) OVER (), count(*) FILTER (WHERE held.back) OVER ()
   FROM payout p
  CROSS JOIN (SELECT NOT EXISTS (SELECT FROM pay_gate g
                                  WHERE g.closed_by IS NULL AND g.timeline_id = instance_timeline()
@@ -17,4 +19,7 @@ SELECT p.payout_id::text, p.account_id::text, p.amount_minor, p.currency, p.stat
               SELECT FROM rail_submission s
                WHERE s.payout_id = p.payout_id AND s.outcome IS DISTINCT FROM 'FENCED'
                  AND s.submitted_at + make_interval(secs => :timeout_seconds) <= now())))
- ORDER BY p.account_id, p.created_at, p.payout_id;
+   AND (:after_payout::uuid IS NULL
+        OR (p.account_id, p.created_at, p.payout_id) > (:after_account::uuid, :after_created::timestamptz, :after_payout::uuid))
+ ORDER BY p.account_id, p.created_at, p.payout_id
+ LIMIT :row_limit;

@@ -105,6 +105,9 @@ type request struct {
 	rail.Request
 
 	AmountMinorStr string `json:"amount_minor_str"`
+	// NotAfter keeps a payment that the rail had received and not read when it said
+	// NOT_FOUND from being paid after all.
+	NotAfter time.Time `json:"not_after"`
 }
 
 // Submit asks for a payment. Errors are *Error.
@@ -112,7 +115,7 @@ func (c *Client) Submit(ctx context.Context, req rail.Request) (rail.Answer, err
 	if req.Left() <= 0 {
 		return rail.Answer{}, &Error{Host: c.Host(), Err: errTooLate}
 	}
-	body, err := json.Marshal(request{req, req.AmountMinor.String()})
+	body, err := json.Marshal(request{req, req.AmountMinor.String(), req.SendBy.UTC().Truncate(time.Millisecond)})
 	if err != nil {
 		return rail.Answer{}, &Error{Host: c.Host(), Err: fmt.Errorf("encode the payment: %w", err)}
 	}

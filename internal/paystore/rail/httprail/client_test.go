@@ -73,7 +73,9 @@ func TestProtocol(t *testing.T) {
 	})
 	c := client(t, s.URL+"/v1/", httprail.Options{KeyFile: keyFile(t, secret+"\n")})
 	want := rail.Answer{Outcome: paystore.OutcomeAcked, Reference: "R-1", Text: "booked", AmountMinor: 9007199254740993, Currency: "EUR"}
-	paid, err := c.Submit(t.Context(), payment(time.Minute))
+	asked := payment(time.Minute)
+	asked.SendBy = asked.SendBy.In(time.FixedZone("elsewhere", 3600))
+	paid, err := c.Submit(t.Context(), asked)
 	if diff := cmp.Diff(want, paid); err != nil || diff != "" {
 		t.Errorf("submit: %v\n%s", err, diff)
 	}
@@ -82,7 +84,8 @@ func TestProtocol(t *testing.T) {
 		t.Errorf("status: %v\n%s", err, diff)
 	}
 	wire := []string{
-		`POST /v1/payments Bearer ` + secret + ` no-store {"idempotency_key":"k 1","payout_id":"p","account_id":"a","amount_minor":9007199254740993,"currency":"EUR","amount_minor_str":"9007199254740993"}`,
+		`POST /v1/payments Bearer ` + secret + ` no-store {"idempotency_key":"k 1","payout_id":"p","account_id":"a","amount_minor":9007199254740993,"currency":"EUR","amount_minor_str":"9007199254740993","not_after":"` +
+			asked.SendBy.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) + `"}`,
 		`GET /v1/payments?idempotency_key=k+1 Bearer ` + secret + ` no-store `,
 	}
 	if diff := cmp.Diff(wire, seen); diff != "" {

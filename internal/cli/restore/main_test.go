@@ -1,0 +1,9 @@
+package restore_test
+
+import (
+	"testing"
+
+	"github.com/dlockctl/dlockctl/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }

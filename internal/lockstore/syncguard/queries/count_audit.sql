@@ -1,0 +1,1 @@
+SELECT count(*) FILTER (WHERE action = 'revoke'), count(*) FILTER (WHERE action <> 'revoke') FROM dlockctl_syncguard_audit;

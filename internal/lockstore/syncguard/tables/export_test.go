@@ -1,0 +1,6 @@
+package tables
+
+// Queries are the statements of this package by name.
+func Queries() map[string]string {
+	return map[string]string{"table": tableQuery, "columns": columnsQuery, "indexes": indexesQuery, "twins": twinsQuery}
+}

@@ -1,0 +1,7 @@
+-- $1: a table's name as SQL has it. Its columns in their order.
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated <> '',
+       coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+  FROM pg_catalog.pg_attribute a
+  LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+ WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+ ORDER BY a.attnum;

@@ -1,0 +1,216 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/locktest"
+	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
+	"github.com/dlockctl/dlockctl/internal/service/client"
+	"github.com/dlockctl/dlockctl/internal/service/httpd"
+	"github.com/dlockctl/dlockctl/internal/service/lockserver"
+	"github.com/dlockctl/dlockctl/internal/telemetry"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// lockServer serves a lockdb until the test ends, and returns where.
+func lockServer(t *testing.T, dbs pgtest.Databases, keysFile string) string {
+	t.Helper()
+	log, metrics := slog.New(slog.DiscardHandler), telemetry.NewMetrics("lock-server")
+	service, err := lockserver.New(lockserver.Options{
+		Store: postgres.Options{Config: dbs.Lock.Config(t, "t_lockapp")}, NoPayments: true, Log: log, Metrics: metrics,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame, err := httpd.New(httpd.Options{Name: "lock-server", Listen: "127.0.0.1:0", KeysFile: keysFile, Log: log, Metrics: metrics, Ready: service.Ready})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.Register(frame.API())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx, frame.Serve) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return "http://" + frame.Addr().String()
+}
+
+func connect(t *testing.T, opts client.Options) *client.Locks {
+	t.Helper()
+	l, err := client.NewLocks(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	// It opens lockdb in its own time.
+	pgtest.Eventually(t, "lock-server is there", func(ctx context.Context) (bool, error) {
+		_, err := l.Show(ctx, "nobody's")
+		_, away := errors.AsType[*lockstore.UnreachableError](err)
+		return !away, nil
+	})
+	return l
+}
+
+// The suite that every backend passes, over lock-server: whoever holds a Locks cannot
+// tell it from the store itself.
+//
+// Clauses: K-1.3, K-2.2, K-2.3, K-2.4, K-2.6, K-2.7, K-2.8, K-2.10, K-3.1, K-3.3, K-3.4, K-3.5, K-11
+// Mutation: those of locktest's own test; or leave one of lockapi's values out of a
+// method of Locks.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, major := range pgtest.Majors() {
+		t.Run(fmt.Sprint(major), func(t *testing.T) {
+			t.Parallel()
+			locktest.Run(t, locktest.Backend{
+				Declared: lockstore.Capabilities{Backend: "postgres", Sessions: true, GlobalTokens: true, OwnTTL: true, Batches: true, Journal: true},
+				Database: func(t *testing.T) func(t *testing.T) lockstore.Store {
+					url := lockServer(t, pgtest.Migrated(t, major), "")
+					return func(t *testing.T) lockstore.Store { return connect(t, client.Options{URL: url}) }
+				},
+			})
+		})
+	}
+}
+
+// Who waits in the server's queue gets the lock when it is released, its promise counted
+// from after the wait; one whose time runs out is told who holds it.
+//
+// Clauses: K-2.8, K-2.10
+// Mutation: leave refreshed out of Wait, or wait_ms out of acquire.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	l := connect(t, client.Options{URL: lockServer(t, pgtest.Migrated(t, 16), "")})
+	holder, waiter := session(t, l, "holder"), session(t, l, "waiter")
+	const lease = 2 * time.Second
+	grant, err := l.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "holder", Session: holder, TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := lockstore.WaitParams{
+		AcquireParams: lockstore.AcquireParams{Key: "k", Owner: "waiter", Session: waiter, TTL: lease}, Max: 300 * time.Millisecond, SessionTTL: time.Minute,
+	}
+	_, err = l.Wait(t.Context(), params)
+	timeout, ok := errors.AsType[*lockstore.WaitTimeoutError](err)
+	if !ok || timeout.Waited < 200*time.Millisecond {
+		t.Fatalf("the wait ran out: %v", err)
+	}
+	if held, ok := errors.AsType[*lockstore.HeldError](err); !ok || held.Token != grant.Token {
+		t.Errorf("the wait ran out: %v, want the holder's token %s", err, grant.Token)
+	}
+	waiting := make(chan *lockstore.HeldError, 1)
+	params.Max, params.Waiting = time.Minute, func(held *lockstore.HeldError) { waiting <- held }
+	type answer struct {
+		grant lockstore.Grant
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		grant, err := l.Wait(t.Context(), params)
+		answers <- answer{grant, err}
+	}()
+	if held := <-waiting; held.Owner != "holder" {
+		t.Errorf("waiting for %+v", held)
+	}
+	var freed atomic.Pointer[time.Time]
+	time.AfterFunc(lease/2, func() {
+		now := time.Now()
+		freed.Store(&now)
+		if _, err := l.Release(context.WithoutCancel(t.Context()), "k", grant.Token); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	})
+	got := <-answers
+	if got.err != nil || got.grant.Token <= grant.Token || got.grant.Owner != "waiter" || got.grant.Session != waiter {
+		t.Fatalf("after the release: %+v, %v", got.grant, got.err)
+	}
+	if early := freed.Load().Sub(got.grant.Sent); early > lease/4 {
+		t.Errorf("the lease of %s counts from %s before the release: from before the wait", lease, early)
+	}
+}
+
+func session(t *testing.T, l *client.Locks, owner string) lockstore.SessionID {
+	t.Helper()
+	s, err := l.CreateSession(t.Context(), owner, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.ID
+}
+
+// A credential without the right to see session ids still sees the rest, and a lease
+// kept over HTTP outlives many of its terms, until an operator revokes it.
+//
+// Clauses: K-2.10, K-2.12
+// Mutation: leave masked out of look, or the journal out of Lease.heard.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key := map[string]string{}
+	var lines string
+	for name, scopes := range map[string][]httpd.Scope{"worker": {httpd.Acquire, httpd.Audit}, "erin": {httpd.Operate, httpd.Audit}} {
+		secret, line, err := httpd.NewKey(name, scopes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += line + "\n"
+		key[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(key[name], []byte(secret+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := filepath.Join(dir, "keys")
+	if err := os.WriteFile(keys, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := lockServer(t, pgtest.Migrated(t, 16), keys)
+	worker, erin := connect(t, client.Options{URL: url, KeyFile: key["worker"]}), connect(t, client.Options{URL: url, KeyFile: key["erin"]})
+	life, err := worker.CreateSession(t.Context(), "w", 2*time.Second)
+	if err != nil || life.Owner != "worker/w" {
+		t.Fatalf("%+v, %v", life, err)
+	}
+	grant, err := worker.Acquire(t.Context(), lockstore.AcquireParams{Key: "k", Owner: "w", Session: life.ID, TTL: 2 * time.Second})
+	if err != nil || grant.Owner != "worker/w" {
+		t.Fatalf("%+v, %v", grant, err)
+	}
+	ctx, kept := client.Keep(t.Context(), worker, client.LeaseParams{Grant: grant, Session: life})
+	defer kept.Close()
+	for _, l := range []*client.Locks{worker, erin} {
+		entry, err := l.Show(t.Context(), "k")
+		if err != nil || entry.Token != grant.Token || (entry.Session == life.ID) != (l == erin) {
+			t.Errorf("show: %+v, %v", entry, err)
+		}
+	}
+	timer := time.NewTimer(6 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		t.Fatalf("lost while nobody took it: %v", context.Cause(ctx))
+	case <-timer.C:
+	}
+	if err := kept.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := erin.Revoke(t.Context(), lockstore.RevokeParams{Key: "k", Token: grant.Token, Operator: "erin", Reason: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, lockstore.ErrLockLost) || !errors.Is(cause, client.ErrRevoked) {
+		t.Errorf("revoked: %v", cause)
+	}
+}

@@ -1,0 +1,9 @@
+package railproxy
+
+import "embed"
+
+// Queries are the statements, by their files' names.
+func Queries() map[string]string { return map[string]string{"highest": highestQuery} }
+
+// QueryFiles are the files of the statements.
+func QueryFiles() embed.FS { return queryFiles }

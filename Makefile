@@ -160,6 +160,11 @@ soak: ## Check histories, crashes and deadlocks for SOAK (10m) instead of a minu
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -race -timeout 60m -run 'TestLife$$' ./test/life -rapid.checks=2000
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; DLOCKCTL_SOAK=$(or $(SOAK),10m) go test -timeout 90m -run TestNemesis ./test/services
 
+.PHONY: syncguard-peer
+syncguard-peer: ## Contend with the SyncGuard library itself, from its checkout SYNCGUARD=FOLDER (node, npm)
+	@bundle="$$(test/syncguard/peer.sh "$(SYNCGUARD)")"; postgres="$$(test/postgres.sh)"; eval "$$postgres"; \
+	  PEER_BUNDLE="$$bundle" go test -tags peer -count=1 -timeout 5m ./test/syncguard/
+
 ##@ Tools
 
 .PHONY: lint-tool

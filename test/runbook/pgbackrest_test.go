@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,27 @@ func (h *house) server(t *testing.T, database string) *server {
 		exec1(t, conn, fmt.Sprintf(`CREATE DATABASE %s OWNER %s`, database, instance.OwnerRole))
 	})
 	return s
+}
+
+// newer is a server of 16 on the machine of 15.
+func (h *house) newer(t *testing.T, database string) *server {
+	t.Helper()
+	bin := os.Getenv("DLOCKCTL_TEST_PG16")
+	if bin == "" {
+		t.Fatal("DLOCKCTL_TEST_PG16 is not set; run: make pgbackrest")
+	}
+	here := h.env
+	defer func() { h.env = here }()
+	h.env = append(slices.Clone(here), "PATH="+strings.Join([]string{h.home, bin, bin15(t), os.Getenv("PATH")}, string(os.PathListSeparator)))
+	return h.server(t, database)
+}
+
+// isOn fails unless the lockdb that the page's names lead to is of that version, and
+// the one of before of an older one.
+func (h *house) isOn(t *testing.T, major int) {
+	t.Helper()
+	h.do(t, `test "$(psql "$LOCKDB_ADMIN" -Atc 'SHOW server_version_num')" -ge %[1]d0000
+test "$(psql "$OLD_ADMIN" -Atc 'SHOW server_version_num')" -lt %[1]d0000`, major)
 }
 
 // as lends a superuser's connection to a database.
@@ -250,6 +272,13 @@ func pages() []page {
 			h.instead(next)
 			h.socketOf(t, next)
 			return nothing
+		}},
+		{"major-upgrade.md", []string{logical}, func(t *testing.T, h *house) func() {
+			h.lives(t)
+			next := h.newer(t, "lockdb")
+			h.migrated(t, next, h.pay)
+			h.instead(next)
+			return func() { h.isOn(t, 16) }
 		}},
 		{"major-upgrade.md", []string{pgUpgrade, pgBackRest}, func(t *testing.T, h *house) func() {
 			h.backedUp(t, h.lock)

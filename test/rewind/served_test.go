@@ -128,9 +128,10 @@ func (s *served) said(t *testing.T, name string) string {
 // crowd are clients of lock-server that take locks and give them back, whatever it
 // answers, until they are sent home.
 type crowd struct {
-	home   func()
-	shown  atomic.Int64
-	latest atomic.Int64
+	home  func()
+	shown atomic.Int64
+	// turns are those that each client has ended, with a token or without.
+	turns [4]atomic.Int64
 }
 
 // comes lets clients in. No token may come to them that anybody was shown before.
@@ -141,7 +142,7 @@ func (w *world) comes(t *testing.T, s *served) *crowd {
 	var clients sync.WaitGroup
 	c.home = sync.OnceFunc(func() { cancel(); clients.Wait() })
 	t.Cleanup(c.home)
-	for n := range 4 {
+	for n := range c.turns {
 		locks, err := client.NewLocks(client.Options{URL: s.url, Timeout: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -157,8 +158,8 @@ func (w *world) comes(t *testing.T, s *served) *crowd {
 						t.Errorf("client-%d was shown token %s, as somebody before", n, token)
 					}
 					c.shown.Add(1)
-					c.latest.Store(int64(token))
 				}
+				c.turns[n].Add(1)
 				select {
 				case <-ctx.Done():
 				case <-tick.C:
@@ -190,6 +191,16 @@ func (c *crowd) goesOn(t *testing.T, what string, more int64) {
 	pgtest.Eventually(t, what, func(context.Context) (bool, error) { return c.shown.Load() >= from+more, nil })
 }
 
+// settles waits until each has ended the turn that it was in: the tokens of whoever
+// has stopped granting are noted then.
+func (c *crowd) settles(t *testing.T) {
+	t.Helper()
+	for n := range c.turns {
+		from := c.turns[n].Load()
+		pgtest.Eventually(t, fmt.Sprintf("client-%d has ended its turn", n), func(context.Context) (bool, error) { return c.turns[n].Load() > from, nil })
+	}
+}
+
 // lock-server brings its lockdb forward by itself after the promotion of a standby that
 // lacks the last grants, with clients that never stop asking: none of them is shown a
 // token that anybody was shown before, those after the promotion all lie above the
@@ -214,6 +225,7 @@ func TestLockServerResumesAfterPromotion(t *testing.T) {
 	l.goesOn(t, s)
 	crowd.goesOn(t, "the primary grants what the standby never sees", 20)
 	primary.stop(t, cluster.Immediate)
+	crowd.settles(t)
 	behind := ask[lockstore.Token](t, follower.dsn, `SELECT last_value FROM fencing_token_seq`)
 	l.mu.Lock()
 	lost := l.highest

@@ -3,11 +3,27 @@
 package completion
 
 import (
+	_ "embed"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
+
+// The scripts of bash, zsh and fish are this package's own. Cobra's run what is offered: bash's puts
+// what several offers have in common on the line without quotes, and the next Tab evaluates the line,
+// fish's evaluates the words before the cursor without theirs; zsh's loses backslashes.
+//
+//go:embed dlockctl.bash
+var bash string
+
+//go:embed dlockctl.zsh
+var zsh string
+
+//go:embed dlockctl.fish
+var fish string
 
 // New returns the completion command. Cobra's own exits 0 when it is called
 // without a shell.
@@ -19,10 +35,18 @@ func New(a *app.App) *cobra.Command {
 		Example: "  dlockctl completion bash > /etc/bash_completion.d/dlockctl\n" +
 			"  dlockctl completion zsh > \"${fpath[1]}/_dlockctl\"",
 	}
+	own := func(script string) func(*cobra.Command) error {
+		return func(*cobra.Command) error {
+			if _, err := fmt.Fprint(a.Streams.Out, script); err != nil {
+				return fmt.Errorf("write to stdout: %w", err)
+			}
+			return nil
+		}
+	}
 	for shell, write := range map[string]func(root *cobra.Command) error{
-		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(a.Streams.Out, true) },
-		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(a.Streams.Out) },
-		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(a.Streams.Out, true) },
+		"bash":       own(bash),
+		"zsh":        own(zsh),
+		"fish":       own(fish),
 		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(a.Streams.Out) },
 	} {
 		cmd.AddCommand(&cobra.Command{

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,6 +20,9 @@ const (
 	patience = 500 * time.Millisecond
 	// enough is how many locks are looked at.
 	enough = 50
+	// quoting is set by a script that quotes all it inserts, as this package's do.
+	// PowerShell's is cobra's, and does not in each of its modes.
+	quoting = "DLOCKCTL_COMPLETION_QUOTED"
 )
 
 // values completes one kind of value: those that begin with what was typed.
@@ -85,7 +89,12 @@ func firstArg(a *app.App, complete values) cobra.CompletionFunc {
 		if len(args) > 0 {
 			complete = nothing
 		}
-		return quietly(cmd, a, complete, typed)
+		found, directive := quietly(cmd, a, complete, typed)
+		if !strings.HasPrefix(typed, "-") {
+			// It would be a flag where it is inserted. What is typed so far begins so only after --.
+			found = slices.DeleteFunc(found, func(c cobra.Completion) bool { return strings.HasPrefix(c, "-") })
+		}
+		return found, directive
 	}
 }
 
@@ -102,11 +111,11 @@ func nothing(context.Context, *app.App, string) []cobra.Completion { return nil 
 func keys(ctx context.Context, a *app.App, typed string) []cobra.Completion {
 	var found []cobra.Completion
 	for _, e := range entries(ctx, a, lockstore.Filter{Prefix: typed, Limit: enough}) {
-		about := e.Owner + ", " + ui.Left(e.Remaining)
+		about := strings.TrimPrefix(e.Owner+", "+ui.Left(e.Remaining), ", ") // a backend's rows may name no owner
 		if e.Expired {
-			about = "lapsed, was " + e.Owner
+			about = strings.TrimSuffix("lapsed, was "+e.Owner, ", was ")
 		}
-		found = append(found, completion(e.Key, about)...)
+		found = append(found, completion(a, e.Key, about)...)
 	}
 	return found
 }
@@ -114,13 +123,13 @@ func keys(ctx context.Context, a *app.App, typed string) []cobra.Completion {
 func owners(ctx context.Context, a *app.App, typed string) []cobra.Completion {
 	held := map[string]int{}
 	for _, e := range entries(ctx, a, lockstore.Filter{Limit: 10 * enough}) {
-		if strings.HasPrefix(e.Owner, typed) {
+		if e.Owner != "" && strings.HasPrefix(e.Owner, typed) {
 			held[e.Owner]++
 		}
 	}
 	var found []cobra.Completion
 	for owner := range held {
-		found = append(found, completion(owner, "")...)
+		found = append(found, completion(a, owner, "")...)
 	}
 	slices.Sort(found)
 	return found
@@ -149,16 +158,28 @@ func profiles(_ context.Context, a *app.App, typed string) []cobra.Completion {
 	var found []cobra.Completion
 	for _, p := range cfg.Named() {
 		if strings.HasPrefix(p.Name, typed) {
-			found = append(found, completion(p.Name, "")...)
+			found = append(found, completion(a, p.Name, "")...)
 		}
 	}
 	return found
 }
 
-// completion leaves out what a shell's protocol of lines and tabs cannot carry.
-func completion(value, about string) []cobra.Completion {
-	if value != ui.Visible(value) {
+// completion leaves out what is not this value any more once it is on the line:
+// the protocol has lines and tabs and trims spaces, and a script that does not
+// quote would have the shell read it.
+func completion(a *app.App, value, about string) []cobra.Completion {
+	if value != ui.Visible(value) || value != strings.TrimSpace(value) || a.Streams.Env(quoting) == "" && !plain(value) {
 		return nil
 	}
 	return []cobra.Completion{cobra.CompletionWithDesc(value, ui.Visible(about))}
+}
+
+// plain tells a value that every shell reads as itself, and every beginning of it.
+func plain(value string) bool {
+	for i, r := range value {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:+%", r) && (r != '@' || i == 0) {
+			return false
+		}
+	}
+	return true
 }

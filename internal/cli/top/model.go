@@ -73,6 +73,12 @@ type model struct {
 	ctx    context.Context //nolint:containedctx // a screen has no caller for each key that is pressed
 	cancel context.CancelFunc
 
+	// link is what the screen goes out by, and drawn the frame that went there last.
+	link  *link
+	drawn string
+	// resized is a size that waits for the link.
+	resized *tea.WindowSizeMsg
+
 	width, height int
 	mode          mode
 	sort          sorting
@@ -85,7 +91,7 @@ type model struct {
 	// grants and draws are rates, a second each, newest last.
 	grants, draws []float64
 	// full is the longest remaining lease that was seen of a grant: the whole bar.
-	full map[lockstore.Token]time.Duration
+	full map[lockstore.GrantRef]time.Duration
 
 	filter, typed string
 	// selected is the key under the cursor, which stays with its key.
@@ -100,7 +106,7 @@ type model struct {
 
 func newModel(ctx context.Context, f feed, s settings) *model {
 	ctx, cancel := context.WithCancel(ctx)
-	return &model{feed: f, settings: s, ctx: ctx, cancel: cancel, width: 80, height: 24, full: map[lockstore.Token]time.Duration{}}
+	return &model{feed: f, settings: s, ctx: ctx, cancel: cancel, width: 80, height: 24, full: map[lockstore.GrantRef]time.Duration{}}
 }
 
 // The messages.
@@ -109,7 +115,10 @@ type (
 		look
 		err error
 	}
-	tickMsg    time.Time
+	tickMsg  time.Time
+	againMsg struct{}
+	// movedMsg: the link has taken all that it was given, after a frame had to wait.
+	movedMsg   struct{}
 	detailsMsg struct {
 		entry lockstore.Entry
 		err   error
@@ -141,6 +150,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
+	case movedMsg:
+		if size := m.resized; size != nil {
+			m.resized = nil
+			return m, func() tea.Msg { return *size }
+		}
 	case tickMsg:
 		m.now = time.Time(msg)
 		return m, tick(m.now)
@@ -171,8 +185,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-type againMsg struct{}
-
 // took takes a look in. One that failed leaves the last one standing, and says so.
 func (m *model) took(msg lookedMsg) {
 	if m.err = msg.err; msg.err != nil {
@@ -180,9 +192,9 @@ func (m *model) took(msg lookedMsg) {
 	}
 	before := m.last
 	m.last, m.now, m.ready = msg.look, msg.at, true
-	standing := map[lockstore.Token]time.Duration{}
+	standing := map[lockstore.GrantRef]time.Duration{}
 	for _, e := range msg.entries {
-		standing[e.Token] = max(m.full[e.Token], e.Remaining)
+		standing[grantOf(e)] = max(m.full[grantOf(e)], e.Remaining)
 	}
 	m.full = standing
 	seconds := msg.at.Sub(before.at).Seconds()
@@ -192,6 +204,11 @@ func (m *model) took(msg lookedMsg) {
 		// A plain grant draws two numbers, and a try that gets nothing one.
 		m.draws = remember(m.draws, max(0, drawn-2*float64(msg.pulse.Grants))/seconds)
 	}
+}
+
+// grantOf names a grant: some backends count tokens for each key.
+func grantOf(e lockstore.Entry) lockstore.GrantRef {
+	return lockstore.GrantRef{Key: e.Key, Token: e.Token}
 }
 
 func remember(rates []float64, rate float64) []float64 {
@@ -327,9 +344,9 @@ func (m *model) revoked(msg revokedMsg) {
 	case msg.err != nil:
 		m.say(ui.Bad, msg.err.Error())
 	case o.Outcome == lockstore.Revoked:
-		m.say(ui.Good, "revoked "+o.Key+" from "+o.Owner+", audit row "+itoa(o.AuditID)+"; its holder is not stopped by this")
+		m.say(ui.Good, "revoked "+o.Key+" from "+cmp.Or(o.Owner, unknown)+", audit row "+itoa(o.AuditID)+"; its holder is not stopped by this")
 	case o.Outcome == lockstore.TokenMoved:
-		m.say(ui.Warn, "nothing was revoked: "+o.Key+" has moved on to "+o.Owner+" with token "+o.Token.String())
+		m.say(ui.Warn, "nothing was revoked: "+o.Key+" has moved on to "+cmp.Or(o.Owner, unknown)+" with token "+o.Token.String())
 	default:
 		m.say(ui.Warn, "nothing was revoked: nobody holds "+o.Key+" any more")
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 const (
 	defaultInterval  = time.Second
 	shortestInterval = 200 * time.Millisecond
-	// frames bounds how often a slow link is written to.
+	// frames bounds how often a link is written to, in a second.
 	frames = 10
 )
 
@@ -73,11 +75,11 @@ func run(ctx context.Context, a *app.App, opts options) error {
 	m := newModel(ctx, source{a, store, opts.filter}, settings{
 		profile: cfg.Profile, interval: opts.interval, styles: a.Styles(), unicode: unicodeTerminal(a.Streams.Env),
 	})
-	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.Streams.In), tea.WithOutput(a.Streams.Out),
-		tea.WithFPS(frames), tea.WithoutSignalHandler())
 	speak := a.Silence()
-	_, err = program.Run()
-	speak()
+	givenBack, err := show(ctx, m, a.Streams.In, a.Streams.Out)
+	if givenBack {
+		speak() // else the terminal would hold what it is told, and this process with it
+	}
 	if cause := app.Stopped(ctx); cause != nil {
 		return cause
 	}
@@ -85,6 +87,21 @@ func run(ctx context.Context, a *app.App, opts options) error {
 		return fmt.Errorf("draw the screen: %w", err)
 	}
 	return nil
+}
+
+// show draws the model until it is left or the context ends, and tells whether
+// the terminal was given back.
+func show(ctx context.Context, m *model, in io.Reader, out io.Writer, more ...tea.ProgramOption) (givenBack bool, err error) {
+	m.link = &link{out: out}
+	var to io.Writer = m.link
+	if file, ok := out.(*os.File); ok {
+		to = terminal{m.link, file}
+	}
+	program := tea.NewProgram(m, append(more, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(to), tea.WithFPS(frames),
+		tea.WithFilter(m.keep), tea.WithoutSignalHandler())...)
+	m.link.tell = program.Send
+	_, err = program.Run()
+	return m.link.emptied(ctx), err
 }
 
 // unicodeTerminal tells whether the locale says that bars and sparklines show as
@@ -153,5 +170,5 @@ func (s source) revoke(ctx context.Context, entry lockstore.Entry, reason string
 	defer store.Close()
 	ctx, cancel := s.app.Look(ctx)
 	defer cancel()
-	return store.Revoke(ctx, lockstore.RevokeParams{Key: entry.Key, Token: entry.Token, Operator: operator, Reason: reason})
+	return store.Revoke(ctx, lockstore.RevokeParams{Key: entry.Key, Token: entry.Token, LockIDHash: entry.LockIDHash, Operator: operator, Reason: reason})
 }

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,9 +29,12 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 func (m *model) rows() int { return max(m.height-frame, 1) }
 
 // View draws the screen on the terminal's other page, so that nothing of it is
-// left behind.
+// left behind. What the link cannot take yet is not drawn.
 func (m *model) View() tea.View {
-	view := tea.NewView(m.draw())
+	if !m.link.hold() {
+		m.drawn = m.draw()
+	}
+	view := tea.NewView(m.drawn)
 	view.AltScreen = true
 	return view
 }
@@ -123,7 +127,7 @@ func (m *model) list() []string {
 		}
 		left := m.remaining(e)
 		bar, tone := m.bar(e, left)
-		line := ui.Fit(fmt.Sprintf("%s%s  %s  %s  %s%s  ", mark, ui.Pad(ui.Visible(e.Key), key), ui.Pad(ui.Visible(e.Owner), owner),
+		line := ui.Fit(fmt.Sprintf("%s%s  %s  %s  %s%s  ", mark, ui.Pad(ui.Visible(e.Key), key), ui.Pad(holder(e.Owner), owner),
 			ui.Pad(e.Token.String(), token), ui.Pad(age(e, m.now.Sub(m.last.at)), ageWidth), waitCell(waiters(e), wait)), m.width)
 		if i == cursor {
 			line = m.styles.Paint(ui.Strong, line)
@@ -132,6 +136,12 @@ func (m *model) list() []string {
 	}
 	return lines
 }
+
+// unknown stands for an owner where a backend's rows name none.
+const unknown = "unknown"
+
+// holder is an owner as the screen shows it.
+func holder(owner string) string { return ui.Visible(cmp.Or(owner, unknown)) }
 
 const waitTitle = "WAIT"
 
@@ -175,7 +185,7 @@ func (m *model) bar(e lockstore.Entry, left time.Duration) (string, ui.Tone) {
 	if e.ExpiresAt.Infinite {
 		return "never ends", ui.Warn
 	}
-	full := max(m.full[e.Token], time.Millisecond)
+	full := max(m.full[grantOf(e)], time.Millisecond)
 	cells := min(max(int(float64(barWidth)*float64(left)/float64(full)+0.5), 0), barWidth)
 	on, off := "█", "░"
 	if !m.unicode {
@@ -229,13 +239,20 @@ func (m *model) details() []string {
 	}
 	rows := [][2]string{
 		{"KEY", e.Key},
-		{"OWNER", e.Owner},
+		{"OWNER", holder(e.Owner)},
 		{"TOKEN", e.Token.String()},
-		{"SESSION", e.Session.Masked()},
 		{"ACQUIRED", e.AcquiredAt.String() + ", " + ui.Ago(e.Age)},
 		{"EXPIRES", e.ExpiresAt.String() + ", " + left},
-		{"SESSION EXPIRES", e.SessionExpiresAt.String()},
 		{"BLOCKED BY", blocked},
+	}
+	if e.Session != "" {
+		rows = append(rows, [2]string{"SESSION", e.Session.Masked()}, [2]string{"SESSION EXPIRES", e.SessionExpiresAt.String()})
+	}
+	if e.LockIDHash != "" {
+		rows = append(rows, [2]string{"LOCK ID HASH", e.LockIDHash})
+	}
+	if e.Fence != "" {
+		rows = append(rows, [2]string{"FENCE", e.Fence + ", which is no token"})
 	}
 	if e.Waiters > 0 {
 		rows = append(rows, [2]string{"WAITERS", waiters(e)})
@@ -253,10 +270,10 @@ func (m *model) status() string {
 	case m.mode == filtering:
 		return ui.Fit("filter by key or owner: "+m.typed+"_", m.width)
 	case m.mode == reasoning:
-		return ui.Fit("revoke "+ui.Visible(m.target.Key)+" from "+ui.Visible(m.target.Owner)+", reason: "+m.typed+"_", m.width)
+		return ui.Fit("revoke "+ui.Visible(m.target.Key)+" from "+holder(m.target.Owner)+", reason: "+m.typed+"_", m.width)
 	case m.mode == confirming:
 		return m.styles.Paint(ui.Alarm, ui.Fit(fmt.Sprintf("revoke %s, token %s, held by %s for %s, %s? y/N", ui.Visible(m.target.Key), m.target.Token,
-			ui.Visible(m.target.Owner), age(m.target, 0), ui.Left(m.remaining(m.target))), m.width))
+			holder(m.target.Owner), age(m.target, 0), ui.Left(m.remaining(m.target))), m.width))
 	case m.notice != "":
 		return m.styles.Paint(m.tone, ui.Fit(ui.Visible(m.notice), m.width))
 	case m.err != nil:

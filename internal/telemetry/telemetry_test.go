@@ -178,6 +178,48 @@ func TestTracePropagates(t *testing.T) {
 	}
 }
 
+// A span of a request, sent or answered, holds the path and nothing of the query, of a
+// user in the address, or of the body: lock keys and ids stand there (K-2.12).
+//
+// Mutation: leave withoutQuery out of Transport, or put r.URL.String() into url.path.
+func TestTracesHoldNoQuery(t *testing.T) {
+	// Not parallel: the exporter reads the process's own environment.
+	sent := make(chan string, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		spans, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		sent <- string(spans)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	trace, err := telemetry.StartTracing(t.Context(), "test", "1", func(string) string { return collector.URL })
+	if err != nil || trace == nil {
+		t.Fatalf("%v, %v", trace, err)
+	}
+	service := httptest.NewServer(traced(trace, func(r *http.Request) {
+		if r.URL.Query().Get("key") != "hidden-key" {
+			t.Errorf("the query that came is %q", r.URL.RawQuery)
+		}
+	}))
+	defer service.Close()
+	client := &http.Client{Transport: trace.Transport(http.DefaultTransport)}
+	send(t.Context(), t, client, strings.Replace(service.URL, "://", "://hidden-user:hidden-word@", 1)+"/v1/locks/show?key=hidden-key")
+	if err := trace.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spans := <-sent
+	for _, want := range []string{"url.full", service.URL + "/v1/locks/show", "url.path"} {
+		if !strings.Contains(spans, want) {
+			t.Errorf("no span holds %q", want)
+		}
+	}
+	if strings.Contains(spans, "hidden") {
+		t.Errorf("a span holds what the query or the user says: %q", spans)
+	}
+}
+
 // traced answers within a span of its own, as a service does.
 func traced(trace *telemetry.Tracing, answer func(*http.Request)) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/exaring/otelpgx"
@@ -90,12 +91,24 @@ const scope = "github.com/dlockctl/dlockctl/internal/telemetry"
 
 func spanName(_ string, r *http.Request) string { return r.Method + " " + r.URL.Path }
 
-// Transport makes a span of each request sent, and hands the trace on.
+// Transport makes a span of each request sent, and hands the trace on. No query is in
+// it, for lock keys, session and payout ids stand there.
 func (t *Tracing) Transport(base http.RoundTripper) http.RoundTripper {
 	if t == nil {
 		return base
 	}
-	return otelhttp.NewTransport(base, t.options()...)
+	return otelhttp.NewTransport(withoutQuery{base}, t.options()...)
+}
+
+// withoutQuery takes the query out of the address that otelhttp has written on the span
+// by then; otelhttp itself has no way to leave it out.
+type withoutQuery struct{ base http.RoundTripper }
+
+// RoundTrip sends the request as it is.
+func (w withoutQuery) RoundTrip(r *http.Request) (*http.Response, error) {
+	address := url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: r.URL.Path}
+	oteltrace.SpanFromContext(r.Context()).SetAttributes(attribute.String("url.full", address.String()))
+	return w.base.RoundTrip(r) //nolint:wrapcheck // a transport's own errors are what its client looks for
 }
 
 // Begin makes a span of something that no request began: what is sent and asked under

@@ -101,13 +101,21 @@ func (l *Locks) get(ctx context.Context, doing, path string, query url.Values, o
 // look is get of what has session ids in it: in full, as the store itself shows them,
 // unless the credential may not.
 func (l *Locks) look(ctx context.Context, doing, path string, q query, out any) error {
+	return l.unmasked(func(show bool) error {
+		return l.get(ctx, doing, path, url.Values(maps.Clone(q).flag("show_session", show)), out)
+	})
+}
+
+// unmasked asks for session ids in full, and again without them where the credential
+// may not have them.
+func (l *Locks) unmasked(ask func(show bool) error) error {
 	if l.masked.Load() {
-		return l.get(ctx, doing, path, url.Values(q), out)
+		return ask(false)
 	}
-	err := l.get(ctx, doing, path, url.Values(maps.Clone(q).flag("show_session", true)), out)
+	err := ask(true)
 	if p, refused := problem.From(err); refused && p.Code == problem.Forbidden {
 		l.masked.Store(true)
-		return l.get(ctx, doing, path, url.Values(q), out)
+		return ask(false)
 	}
 	return err
 }

@@ -87,10 +87,28 @@ func (l *Locks) List(ctx context.Context, filter lockstore.Filter) ([]lockstore.
 	if err != nil {
 		return nil, err
 	}
+	if filter.Session != "" {
+		return l.listOfSession(ctx, filter)
+	}
 	var answer lockapi.EntryList
-	q := query{}.text("owner", filter.Owner).text("prefix", filter.Prefix).text("session_id", string(filter.Session)).
-		flag("expired", filter.Expired).limit(filter.Limit)
+	q := query{}.text("owner", filter.Owner).text("prefix", filter.Prefix).flag("expired", filter.Expired).limit(filter.Limit)
 	if err := l.look(ctx, "list locks", "/v1/locks", q, &answer); err != nil {
+		return nil, err
+	}
+	return each(answer.Locks, lockapi.Entry.Value)
+}
+
+// listOfSession asks in a body: a session's id is a secret, and addresses are logged.
+func (l *Locks) listOfSession(ctx context.Context, filter lockstore.Filter) ([]lockstore.Entry, error) {
+	var answer lockapi.EntryList
+	err := l.unmasked(func(show bool) error {
+		return call(ctx, l.work, "list locks", false, request{
+			method: http.MethodPost, path: "/v1/sessions/locks", out: &answer, safe: true, in: lockapi.SessionLocksRequest{
+				SessionID: string(filter.Session), Owner: filter.Owner, Prefix: filter.Prefix, Expired: filter.Expired, Limit: filter.Limit, ShowSession: show,
+			},
+		})
+	})
+	if err != nil {
 		return nil, err
 	}
 	return each(answer.Locks, lockapi.Entry.Value)
@@ -112,7 +130,7 @@ func (l *Locks) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 // Revoke deletes the grant the operator saw and writes its audit row, or does
 // neither. After an unknown outcome, lock show and audit list tell.
 func (l *Locks) Revoke(ctx context.Context, params lockstore.RevokeParams) (lockstore.LockOutcome, error) {
-	err := errors.Join(lockstore.LookupKey(params.Key), lockstore.ValidToken(params.Token), lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason))
+	err := errors.Join(lockstore.LookupKey(params.Key), lockstore.ByToken(params), lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason))
 	if err != nil {
 		return lockstore.LockOutcome{}, err
 	}

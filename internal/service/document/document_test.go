@@ -138,6 +138,26 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 	}
 }
 
+// A session's id is a secret and travels in bodies alone, for addresses are logged by
+// whatever stands on the way.
+//
+// Clauses: K-2.12
+// Mutation: take hidden off the session of listInput
+func TestNoSessionInAQuery(t *testing.T) {
+	t.Parallel()
+	for _, s := range services() {
+		for path, item := range s.api(t).OpenAPI().Paths {
+			for _, op := range operations(item) {
+				for _, p := range op.Parameters {
+					if p.Name == "session_id" {
+						t.Errorf("%s %s %s takes %s in the %s", s.name, op.Method, path, p.Name, p.In)
+					}
+				}
+			}
+		}
+	}
+}
+
 func operations(item *huma.PathItem) []*huma.Operation {
 	all := []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch}
 	return slices.DeleteFunc(all, func(op *huma.Operation) bool { return op == nil })

@@ -18,6 +18,7 @@ type Backend struct {
 	Ownerless    bool   `json:"ownerless" doc:"A lock names no owner"`
 	LockIDs      bool   `json:"lock_ids" doc:"A grant has a secret id that another library works with"`
 	ToleranceMS  int64  `json:"tolerance_ms" doc:"How long past its end a lease still counts as held"`
+	PruneAfterMS int64  `json:"prune_after_ms" doc:"How long past the end of its lease prune leaves an entry at least"`
 	LeaseStepMS  int64  `json:"lease_step_ms" doc:"What leases are rounded up to; 0 for exact ones"`
 	WriterTimes  bool   `json:"writer_times" doc:"Times in answers are those of whoever wrote or reads them"`
 	EndsUntimed  bool   `json:"ends_untimed" doc:"It is not known when a lapsed lease ended: prune chooses by no age"`
@@ -28,7 +29,7 @@ type Backend struct {
 func NewBackend(c lockstore.Capabilities) Backend {
 	return Backend{
 		Backend: c.Backend, Sessions: c.Sessions, GlobalTokens: c.GlobalTokens, OwnTTL: c.OwnTTL, Batches: c.Batches, Journal: c.Journal,
-		Ownerless: c.Ownerless, LockIDs: c.LockIDs, ToleranceMS: Milliseconds(c.Tolerance), LeaseStepMS: Milliseconds(c.LeaseStep),
+		Ownerless: c.Ownerless, LockIDs: c.LockIDs, ToleranceMS: Milliseconds(c.Tolerance), PruneAfterMS: Milliseconds(c.PruneAfter), LeaseStepMS: Milliseconds(c.LeaseStep),
 		WriterTimes: c.WriterTimes, EndsUntimed: c.EndsUntimed, BulkLimit: c.BulkLimit,
 	}
 }
@@ -38,6 +39,6 @@ func (b Backend) Value() lockstore.Capabilities {
 	return lockstore.Capabilities{
 		Backend: b.Backend, Sessions: b.Sessions, GlobalTokens: b.GlobalTokens, OwnTTL: b.OwnTTL, Batches: b.Batches, Journal: b.Journal,
 		Ownerless: b.Ownerless, LockIDs: b.LockIDs, Tolerance: time.Duration(b.ToleranceMS) * time.Millisecond,
-		LeaseStep: time.Duration(b.LeaseStepMS) * time.Millisecond, WriterTimes: b.WriterTimes, EndsUntimed: b.EndsUntimed, BulkLimit: b.BulkLimit,
+		PruneAfter: time.Duration(b.PruneAfterMS) * time.Millisecond, LeaseStep: time.Duration(b.LeaseStepMS) * time.Millisecond, WriterTimes: b.WriterTimes, EndsUntimed: b.EndsUntimed, BulkLimit: b.BulkLimit,
 	}
 }

@@ -121,6 +121,8 @@ type Entry struct {
 	AgeMS       int64  `json:"age_ms"`
 	RemainingMS int64  `json:"remaining_ms" doc:"By lockdb's clock"`
 	Expired     bool   `json:"expired" doc:"The lease has lapsed: nobody's lock"`
+	// State is the store's, empty for one that Expired tells all of.
+	State lockstore.EntryState `json:"state,omitempty" doc:"unreadable: the value in etcd is no record of a lock, so that nobody acquires it until it is revoked"`
 	// SessionExpiresAt bounds the lease.
 	SessionExpiresAt Time    `json:"session_expires_at,omitempty"`
 	BlockedBy        []int32 `json:"blocked_by,omitempty" doc:"Server processes that keep the key in an open transaction"`
@@ -132,14 +134,14 @@ type Entry struct {
 func NewEntry(e lockstore.Entry, show bool) Entry {
 	return Entry{
 		e.Key, NewToken(e.Token), e.Owner, sessionText(e.Session, show), NewTime(e.AcquiredAt), NewTime(e.ExpiresAt),
-		Milliseconds(e.Age), Milliseconds(e.Remaining), e.Expired, NewTime(e.SessionExpiresAt), e.BlockedBy, e.Waiters,
+		Milliseconds(e.Age), Milliseconds(e.Remaining), e.Expired, e.State, NewTime(e.SessionExpiresAt), e.BlockedBy, e.Waiters,
 	}
 }
 
 // Value reads an entry.
 func (e Entry) Value() (lockstore.Entry, error) {
 	entry := lockstore.Entry{
-		Key: e.Key, Token: e.Token.Token, Owner: e.Owner, Session: lockstore.SessionID(e.SessionID), Expired: e.Expired, BlockedBy: e.BlockedBy, Waiters: e.Waiters,
+		Key: e.Key, Token: e.Token.Token, Owner: e.Owner, Session: lockstore.SessionID(e.SessionID), Expired: e.Expired, State: e.State, BlockedBy: e.BlockedBy, Waiters: e.Waiters,
 		Age: time.Duration(e.AgeMS) * time.Millisecond, Remaining: time.Duration(e.RemainingMS) * time.Millisecond,
 	}
 	return entry, times(

@@ -219,7 +219,7 @@ func TestValuesSurviveTheWire(t *testing.T) {
 	t.Parallel()
 	same := cmp.Comparer(func(a, b lockstore.Time) bool { return a.Infinite == b.Infinite && a.Equal(b.Time) })
 	entry := lockstore.Entry{
-		Key: "k", Token: lockstore.MaxToken, Owner: "o", Session: "11111111-2222-3333-4444-555555555555", AcquiredAt: at, ExpiresAt: lockstore.Time{Infinite: true},
+		Key: "k", Token: lockstore.MaxToken, Owner: "o", State: lockstore.Unreadable, Session: "11111111-2222-3333-4444-555555555555", AcquiredAt: at, ExpiresAt: lockstore.Time{Infinite: true},
 		Age: time.Second, Remaining: -time.Second, Expired: true, SessionExpiresAt: at, BlockedBy: []int32{3},
 	}
 	wire := lockapi.NewEntry(entry, true)

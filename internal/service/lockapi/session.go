@@ -24,6 +24,17 @@ type SessionRequest struct {
 	SessionID string `json:"session_id"`
 }
 
+// SessionLocksRequest asks for the locks under one session, in a body, for its id is a
+// secret.
+type SessionLocksRequest struct {
+	SessionID   string `json:"session_id"`
+	Owner       string `json:"owner,omitempty" doc:"Only locks of this owner, as it stands in the database"`
+	Prefix      string `json:"prefix,omitempty" doc:"Only keys that begin so"`
+	Expired     bool   `json:"expired,omitempty" doc:"Only lapsed ones"`
+	Limit       int    `json:"limit,omitempty" minimum:"0" doc:"At most so many; 0 is all"`
+	ShowSession bool   `json:"show_session,omitempty" doc:"Session ids in full; they are secrets, and it takes the scope operate"`
+}
+
 // Session is a holder's life line.
 type Session struct {
 	SessionID   string `json:"session_id" doc:"A secret: with its owner it is the right to re-enter. Masked in lists"`

@@ -167,6 +167,64 @@ func TestAnotherCallersSession(t *testing.T) {
 	}
 }
 
+// The locks under a session are asked for in a body; an id in the query is refused with
+// the way that there is, and the answer does not repeat it.
+//
+// Clauses: K-2.12
+// Mutation: leave Resolve out of listInput, or the session out of listOfSession.
+func TestLocksOfASession(t *testing.T) {
+	t.Parallel()
+	dbs := pgtest.Migrated(t, 16)
+	file, keys := keys(t, map[string][]httpd.Scope{"w": {httpd.Acquire}, "auditor": {httpd.Audit}, "operator": {httpd.Audit, httpd.Operate}})
+	s := serve(t, options(dbs.Lock.Config(t, "t_lockapp")), file).ready(t)
+	worker, auditor, operator := caller{s, keys["w"]}, caller{s, keys["auditor"]}, caller{s, keys["operator"]}
+	one, other := worker.session(t, "a"), worker.session(t, "b")
+	for _, key := range []string{"b", "a"} {
+		worker.acquire(t, key, one)
+	}
+	worker.acquire(t, "c", other)
+	for _, query := range []string{"?session_id=" + one.SessionID, "?owner=w/a&session_id="} {
+		a := auditor.get(t, "/v1/locks"+query)
+		if a.status != http.StatusUnprocessableEntity || !strings.Contains(a.problem().Detail, "POST /v1/sessions/locks") || strings.Contains(string(a.body), one.SessionID) {
+			t.Errorf("GET with a session id: %d %s", a.status, a.body)
+		}
+	}
+	for _, c := range []struct {
+		by   caller
+		ask  lockapi.SessionLocksRequest
+		want string
+	}{
+		{operator, lockapi.SessionLocksRequest{SessionID: one.SessionID, ShowSession: true}, "a " + one.SessionID + ", b " + one.SessionID},
+		{auditor, lockapi.SessionLocksRequest{SessionID: one.SessionID, Prefix: "b"}, "b " + lockstore.SessionID(one.SessionID).Masked()},
+		{auditor, lockapi.SessionLocksRequest{SessionID: one.SessionID, Limit: 1}, "a " + lockstore.SessionID(one.SessionID).Masked()},
+		{auditor, lockapi.SessionLocksRequest{SessionID: one.SessionID, Owner: "w/b"}, ""},
+		{auditor, lockapi.SessionLocksRequest{SessionID: one.SessionID, Expired: true}, ""},
+	} {
+		var list lockapi.EntryList
+		c.by.post(t, "/v1/sessions/locks", c.ask).into(t, &list)
+		var got []string
+		for _, entry := range list.Locks {
+			got = append(got, entry.Key+" "+entry.SessionID)
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%+v lists %q, want %q", c.ask, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		by   caller
+		ask  lockapi.SessionLocksRequest
+		want int
+	}{
+		{auditor, lockapi.SessionLocksRequest{}, http.StatusBadRequest},
+		{auditor, lockapi.SessionLocksRequest{SessionID: one.SessionID, ShowSession: true}, http.StatusForbidden},
+		{worker, lockapi.SessionLocksRequest{SessionID: one.SessionID}, http.StatusForbidden},
+	} {
+		if a := c.by.post(t, "/v1/sessions/locks", c.ask); a.status != c.want {
+			t.Errorf("%+v: %d %s, want %d", c.ask, a.status, a.body, c.want)
+		}
+	}
+}
+
 // Every operation refuses who has no credential, a wrong one, or too small a scope.
 //
 // Clauses: K-12.2

@@ -17,10 +17,22 @@ import (
 type listInput struct {
 	Owner       string `query:"owner" doc:"Only locks of this owner, as it stands in the database"`
 	Prefix      string `query:"prefix" doc:"Only keys that begin so"`
-	SessionID   string `query:"session_id" doc:"Only locks under this session"`
+	SessionID   string `query:"session_id" hidden:"true"` // refused by Resolve
 	Expired     bool   `query:"expired" doc:"Only lapsed ones"`
 	Limit       int    `query:"limit" minimum:"0" doc:"At most so many; 0 is all"`
 	ShowSession bool   `query:"show_session" doc:"Session ids in full; they are secrets, and it takes the scope operate"`
+}
+
+// pathSessionLocks lists the locks under a session.
+const pathSessionLocks = "/v1/sessions/locks"
+
+// Resolve refuses a session's id in the query, and tells where it goes instead: it is a
+// secret (K-2.12), and addresses are logged by whatever stands on the way.
+func (listInput) Resolve(ctx huma.Context) []error {
+	if in := ctx.URL(); !in.Query().Has("session_id") {
+		return nil
+	}
+	return []error{&huma.ErrorDetail{Location: "query.session_id", Message: "a session id is a secret, and addresses are logged; POST " + pathSessionLocks + " takes it in its body"}}
 }
 
 type showInput struct {
@@ -50,6 +62,7 @@ const aliveEvery = 15 * time.Second
 
 func (s *Service) registerLooks(api huma.API) {
 	huma.Get(api, "/v1/locks", s.list, operation("list-locks", "List locks, by key", httpd.Audit))
+	huma.Post(api, pathSessionLocks, s.listOfSession, operation("list-session-locks", "List the locks under one session, by key", httpd.Audit))
 	huma.Get(api, "/v1/locks/show", s.show, operation("show-lock", "Show one lock, and who blocks it", httpd.Audit, httpd.Acquire))
 	huma.Get(api, "/v1/locks/pulse", s.pulse, operation("pulse", "Tell how busy the store is: tokens drawn, grants, waits", httpd.Audit))
 	huma.Get(api, "/v1/backend", s.backend, operation("show-backend", "Tell what keeps the locks, and how it differs", httpd.Acquire, httpd.Audit, httpd.Operate))
@@ -63,9 +76,24 @@ func (s *Service) list(ctx context.Context, in *listInput) (*body[lockapi.EntryL
 	if err != nil {
 		return nil, err
 	}
-	filter := lockstore.Filter{Owner: in.Owner, Prefix: in.Prefix, Session: lockstore.SessionID(in.SessionID), Expired: in.Expired, Limit: in.Limit}
+	return s.listed(ctx, lockstore.Filter{Owner: in.Owner, Prefix: in.Prefix, Expired: in.Expired, Limit: in.Limit}, show)
+}
+
+func (s *Service) listOfSession(ctx context.Context, in *body[lockapi.SessionLocksRequest]) (*body[lockapi.EntryList], error) {
+	show, err := showSessions(ctx, in.Body.ShowSession)
+	if err != nil {
+		return nil, err
+	}
+	id := lockstore.SessionID(in.Body.SessionID)
+	if err := lockstore.ValidSessionID(id); err != nil { // an empty one would be every session's
+		return nil, s.refusal(err)
+	}
+	return s.listed(ctx, lockstore.Filter{Owner: in.Body.Owner, Prefix: in.Body.Prefix, Session: id, Expired: in.Body.Expired, Limit: in.Body.Limit}, show)
+}
+
+func (s *Service) listed(ctx context.Context, filter lockstore.Filter, show bool) (*body[lockapi.EntryList], error) {
 	var entries []lockstore.Entry
-	err = s.reading(ctx, func(ctx context.Context, store reader) (err error) {
+	err := s.reading(ctx, func(ctx context.Context, store reader) (err error) {
 		entries, err = store.List(ctx, filter)
 		return err
 	})

@@ -2,10 +2,8 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,17 +70,12 @@ func (e EtcdCluster) Password() (string, error) {
 	if e.PasswordFile == "" {
 		return "", nil
 	}
-	f, err := os.Open(e.PasswordFile)
+	const most = 4 << 10 // far above any password
+	text, err := readSecret("password file", e.PasswordFile, most, private)
 	if err != nil {
-		return "", fmt.Errorf("read the password file: %w", err)
+		return "", err
 	}
-	defer f.Close()      //nolint:errcheck // it was only read
-	const most = 4 << 10 // far above any password: the wrong file was named
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return "", fmt.Errorf("read the password file %s: %w", e.PasswordFile, err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
+	password := strings.TrimRight(text, "\r\n")
 	if password == "" || strings.ContainsAny(password, "\r\n\x00") {
 		return "", fmt.Errorf("the password file %s does not hold one line; write the password into it, and nothing else", e.PasswordFile)
 	}

@@ -1,8 +1,10 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -90,7 +92,11 @@ func TestEtcdBesidePaydb(t *testing.T) {
 	}
 }
 
-// Mutation: return the whole text as the password.
+// A file of a password holds one line, is read whole or not at all, and is nobody
+// else's.
+//
+// Mutation: return the whole text as the password; or leave most+1 or private out of
+// what reads it.
 func TestEtcdPassword(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -107,7 +113,46 @@ func TestEtcdPassword(t *testing.T) {
 			t.Errorf("file %q: %v", text, err)
 		}
 	}
+	long := filepath.Join(dir, "long")
+	for _, c := range []struct {
+		length int
+		want   string
+	}{{4096, ""}, {4097, "is longer than 4096 bytes"}} {
+		if err := os.WriteFile(long, []byte(strings.Repeat("x", c.length)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := config.EtcdCluster{PasswordFile: long}.Password()
+		if (c.want == "") != (len(got) == c.length) || (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d bytes: %d of them, %v", c.length, len(got), err)
+		}
+	}
 	if got, err := (config.EtcdCluster{}).Password(); got != "" || err != nil {
 		t.Errorf("no file: %q, %v", got, err)
+	}
+}
+
+// A password that others can read or change is refused; the group may read it.
+//
+// Mutation: leave private out of Password, or take a bit out of 0o027.
+func TestEtcdPasswordMode(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		return // its files have no such modes
+	}
+	path := filepath.Join(t.TempDir(), "p")
+	if err := os.WriteFile(path, []byte("hunter2secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, accepted := range map[os.FileMode]bool{0o400: true, 0o600: true, 0o640: true, 0o660: false, 0o620: false, 0o644: false, 0o602: false, 0o601: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := config.EtcdCluster{PasswordFile: path}.Password()
+		if (err == nil) != accepted {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), fmt.Sprintf("%04o", mode)) || !strings.Contains(err.Error(), "chmod 600") || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
 	}
 }

@@ -9,10 +9,8 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -140,17 +138,13 @@ func (d Database) Read() (string, error) {
 	if d.DSN != "" {
 		return d.DSN.Reveal(), nil
 	}
-	f, err := os.Open(d.DSNFile)
+	const most = 64 << 10 // far above any DSN
+	// There are DSNs without a secret: their files may be everybody's.
+	text, err := readSecret("DSN file", d.DSNFile, most, anyMode)
 	if err != nil {
-		return "", fmt.Errorf("read the DSN file: %w", err)
+		return "", err
 	}
-	defer f.Close()       //nolint:errcheck // it was only read
-	const most = 64 << 10 // far above any DSN: the wrong file was named
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return "", fmt.Errorf("read the DSN file %s: %w", d.DSNFile, err)
-	}
-	dsn := strings.TrimSpace(string(text))
+	dsn := strings.TrimSpace(text)
 	switch {
 	case dsn == "":
 		return "", fmt.Errorf("the DSN file %s is empty; write one connection string into it", d.DSNFile)

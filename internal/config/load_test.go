@@ -313,6 +313,7 @@ func TestDefaultFile(t *testing.T) {
 	}
 }
 
+// Mutation: read at most `most` bytes in readSecret, and no more.
 func TestDSNFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -331,6 +332,13 @@ func TestDSNFile(t *testing.T) {
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("file %q: %q, %v", text, got, err)
 		}
+	}
+	long := filepath.Join(dir, "long")
+	if err := os.WriteFile(long, []byte("host=h"+strings.Repeat(" ", 64<<10)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (config.Database{DSNFile: long}).Read(); err == nil || !strings.Contains(err.Error(), "is longer than 65536 bytes") {
+		t.Errorf("a long file: %q, %v", got, err)
 	}
 	if _, err := (config.Database{DSNFile: filepath.Join(dir, "no")}).Read(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)

@@ -235,7 +235,7 @@ func (e *Env) instance(name string) *postgres {
 func (e *Env) lock(ctx context.Context) (*filelock.Lock, error) {
 	lock, err := filelock.Wait(ctx, e.dir+".lock", func() { e.progress("waiting for another dlockctl dev command on %s", e.dir) })
 	if err != nil {
-		return nil, e.unwritable(err)
+		return nil, unwritable(err)
 	}
 	return lock, nil
 }

@@ -42,25 +42,28 @@ func stateDir(opts Options) (string, error) {
 }
 
 // mode of the folders: nobody else looks in, but root's servers run as another user and must pass through.
-func (e *Env) mode() fs.FileMode {
+func mode() fs.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o711
 	}
 	return 0o700
 }
 
-// makeParent makes the state folder where there is none.
-func (e *Env) makeParent() error {
-	if err := mkdirAll(filepath.Dir(e.dir), e.mode()); err != nil {
-		return e.unwritable(err)
+// MakeFolder makes a state folder, and those above it, where there are none.
+func MakeFolder(dir string) error {
+	if err := mkdirAll(dir, mode()); err != nil {
+		return unwritable(err)
 	}
 	return nil
 }
 
+// makeParent makes the state folder where there is none.
+func (e *Env) makeParent() error { return MakeFolder(filepath.Dir(e.dir)) }
+
 // makeDir makes the folder where there is none and writes the marker; it refuses one with foreign content.
 func (e *Env) makeDir() error {
-	if err := mkdirAll(e.dir, e.mode()); err != nil {
-		return e.unwritable(err)
+	if err := MakeFolder(e.dir); err != nil {
+		return err
 	}
 	made, err := e.made()
 	if err != nil || made {
@@ -78,7 +81,7 @@ func (e *Env) makeDir() error {
 			e.dir, entry.Name())
 	}
 	if err := cluster.WriteFile(filepath.Join(e.dir, marker), []byte(markerText), 0o600); err != nil {
-		return e.unwritable(err)
+		return unwritable(err)
 	}
 	return nil
 }
@@ -136,7 +139,7 @@ func (e *Env) checkOwner() error {
 	return nil
 }
 
-func (e *Env) unwritable(err error) error {
+func unwritable(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return setup("state folder is not writable: %w; choose another with DLOCKCTL_STATE_DIR", err)
 	}

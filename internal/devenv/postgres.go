@@ -153,7 +153,7 @@ func (p *postgres) create(ctx context.Context, find func() (binaries, error)) er
 	p.rec = record{Bin: found.dir, Version: found.version.Text, Major: found.version.Major}
 	part, err := os.MkdirTemp(p.env.dir, p.name+partInfix+"*")
 	if err != nil {
-		return p.env.unwritable(err)
+		return unwritable(err)
 	}
 	p.env.progress("%s: making a PostgreSQL %s instance in %s", p.name, p.rec.Version, p.dir)
 	err = p.fill(ctx, part)
@@ -169,7 +169,7 @@ func (p *postgres) create(ctx context.Context, find func() (binaries, error)) er
 const partInfix = ".part-"
 
 func (p *postgres) fill(ctx context.Context, part string) error {
-	if err := os.Chmod(part, p.env.mode()); err != nil {
+	if err := os.Chmod(part, mode()); err != nil {
 		return fmt.Errorf("make the instance's folder: %w", err)
 	}
 	half := cluster.Cluster{Bin: p.rec.Bin, Dir: part, Account: p.env.account}

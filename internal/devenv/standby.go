@@ -147,10 +147,10 @@ func (p *postgres) copyOf(ctx context.Context, other *postgres) error {
 	p.rec.Port, p.rec.SocketDir = 0, ""
 	part, err := os.MkdirTemp(p.env.dir, p.name+partInfix+"*")
 	if err != nil {
-		return p.env.unwritable(err)
+		return unwritable(err)
 	}
 	half := cluster.Cluster{Bin: p.rec.Bin, Dir: part, Account: p.env.account}
-	err = os.Chmod(part, p.env.mode())
+	err = os.Chmod(part, mode())
 	if err == nil {
 		err = half.CopyOf(ctx, other.cluster())
 	}

@@ -110,9 +110,14 @@ func closeConn(ctx context.Context, conn *pgx.Conn) {
 }
 
 // makeFolder makes a folder, in parent or else among the temporary files, that the server's user may enter when the caller is
-// root. What lies in it is closed to others.
-func makeFolder(parent, name string) (string, error) {
-	folder, err := os.MkdirTemp(parent, prefix+name+"-")
+// root. What lies in it is closed to others. A parent that is not there is made, as dev up makes it, and stays.
+func makeFolder(parent, name string) (folder string, err error) {
+	if parent != "" {
+		err = devenv.MakeFolder(parent)
+	}
+	if err == nil {
+		folder, err = os.MkdirTemp(parent, prefix+name+"-")
+	}
 	if err != nil {
 		return "", app.UsageError("give a folder that you may write to: --state-dir FOLDER, or TMPDIR", "make a folder for the %s: %v", name, err)
 	}

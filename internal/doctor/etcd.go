@@ -148,9 +148,11 @@ func etcdQuorum(_ context.Context, _ *exam, h etcd.Health) (finding, error) {
 	return finding{OK, saw, nil}, nil
 }
 
-// oldestEtcd is the oldest version whose leases and transactions the store was written
-// against.
-const oldestEtcd = "3.5"
+// oldestEtcd is the first version whose revision, and so the token, does not go back after
+// a crash: during load (etcd#13766, mended in 3.5.3), a defragmentation (etcd#14685, in
+// 3.5.6) or a compaction (etcd#17780, in 3.5.14). It also has what a restore needs,
+// --bump-revision (3.5.10), and ends no live lease by a leader of before (3.5.13).
+const oldestEtcd = "3.5.14"
 
 func etcdVersion(ctx context.Context, e *exam) (finding, error) {
 	h, err := e.etcd(ctx)
@@ -175,14 +177,14 @@ func etcdVersion(ctx context.Context, e *exam) (finding, error) {
 }
 
 func tooOld(version string) bool {
-	var have, want [2]int
-	if _, err := fmt.Sscanf(version, "%d.%d", &have[0], &have[1]); err != nil {
-		return true // nobody has tested what cannot tell its version
-	}
-	if _, err := fmt.Sscanf(oldestEtcd, "%d.%d", &want[0], &want[1]); err != nil {
-		return true
-	}
-	return slices.Compare(have[:], want[:]) < 0
+	have, told := numbers(version)
+	want, _ := numbers(oldestEtcd)
+	return !told || slices.Compare(have[:], want[:]) < 0 // nobody has tested what cannot tell its version
+}
+
+func numbers(version string) (n [3]int, told bool) {
+	_, err := fmt.Sscanf(version, "%d.%d.%d", &n[0], &n[1], &n[2])
+	return n, err == nil
 }
 
 func etcdAlarms(_ context.Context, _ *exam, h etcd.Health) (finding, error) {
@@ -292,6 +294,16 @@ func etcdMark(_ context.Context, e *exam, h etcd.Health) (finding, error) {
 		return finding{Fail, fmt.Sprintf("token %d was shown, and the revision is %s", state.Issued, h.Revision), command(etcdPlan)}, nil
 	}
 	return finding{OK, fmt.Sprintf("ceiling %d, shown %d, revision %s", state.Ceiling, state.Issued, h.Revision), nil}, nil
+}
+
+func etcdRecords(_ context.Context, _ *exam, h etcd.Health) (finding, error) {
+	switch {
+	case h.OddErr != nil:
+		return finding{Unknown, plain(h.OddErr), nil}, nil //nolint:nilerr // what cannot be read is a finding
+	case len(h.Odd) > 0:
+		return finding{Fail, some(h.Odd), advice("find out who wrote it below the prefix; then dlockctl revoke KEY --any-token --reason TEXT, or dlockctl session end ID; etcdctl del for what is no name of a lock")}, nil
+	}
+	return finding{OK, "all of them", nil}, nil
 }
 
 func etcdTLS(_ context.Context, e *exam) (finding, error) {

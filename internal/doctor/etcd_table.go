@@ -31,8 +31,8 @@ func EtcdChecks() []Check {
 			look: onEtcd(etcdQuorum),
 		},
 		{
-			ID: "etcd_version", Clause: "K-10.1", Severity: Medium, Database: EtcdDB,
-			Title: "etcd is " + oldestEtcd + " or newer, and the same everywhere", Meaning: "the backend is tested on 3.7; an older one lacks what it rests on",
+			ID: "etcd_version", Clause: "K-10.1", Severity: High, Database: EtcdDB,
+			Title: "etcd is " + oldestEtcd + " or newer, and the same everywhere", Meaning: "the backend is tested on 3.7; an older one may set its revision back when it crashes, and issue tokens again",
 			look: etcdVersion,
 		},
 		{
@@ -64,6 +64,11 @@ func EtcdChecks() []Check {
 			ID: "etcd_mark", Clause: "K-7.6", Severity: Critical, Database: EtcdDB,
 			Title: "the outside mark is not above the revision", Meaning: "the mark is what no restore sets back: what was shown may be issued again",
 			look: onEtcd(etcdMark),
+		},
+		{
+			ID: "etcd_records", Clause: "K-10.1", Severity: High, Database: EtcdDB,
+			Title: "every lock and every session can be read", Meaning: "a lock whose value is no record of it is granted to nobody until an operator revokes it; a session's names no owner",
+			look: onEtcd(etcdRecords),
 		},
 		{
 			ID: "etcd_tls", Clause: "K-12.2", Severity: High, Database: EtcdDB,

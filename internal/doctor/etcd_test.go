@@ -67,6 +67,15 @@ func (s *sick) put(t *testing.T, name, value string) {
 	}
 }
 
+func (s *sick) del(name string) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		if _, err := s.client.Delete(t.Context(), s.opts.Prefix+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A cluster is looked at in place of lockdb, each fault fails the check that is about
 // it and no other, and what it is cured of passes again.
 //
@@ -127,6 +136,13 @@ func TestEtcdFaults(t *testing.T) {
 			h.Members = append(slices.Repeat(h.Members, 2), etcd.Member{}, etcd.Member{Name: "l", Learner: true})
 		})},
 		{"etcd_version", "fail: etcd 3.4.30", keep(func(h *etcd.Health) { h.Endpoints[0].Version = "3.4.30" })},
+		{"etcd_version", "fail: etcd 3.5.13", keep(func(h *etcd.Health) { h.Endpoints[0].Version = "3.5.13" })},
+		{"etcd_version", "fail: etcd 3.6", keep(func(h *etcd.Health) { h.Endpoints[0].Version = "3.6" })},
+		{"etcd_version", "warn: etcd 3.5.14, 3.5.20", keep(func(h *etcd.Health) {
+			other := h.Endpoints[0]
+			other.Version, h.Endpoints[0].Version = "3.5.20", "3.5.14"
+			h.Endpoints = append(h.Endpoints, other)
+		})},
 		{"etcd_version", "warn: etcd 3.6.1, 3.7.3", keep(func(h *etcd.Health) {
 			other := h.Endpoints[0]
 			other.Version, h.Endpoints[0].Version = "3.7.3", "3.6.1"
@@ -157,11 +173,7 @@ func TestEtcdFaults(t *testing.T) {
 		{"etcd_rewound", fmt.Sprintf("fail: the revision is %d, and no token above %d is accepted anywhere", 1<<53, 1<<53), keep(func(h *etcd.Health) { h.Revision = 1 << 53 })},
 		{"etcd_rewound", "", func(t *testing.T) func(*testing.T) {
 			s.put(t, "meta/floor", strconv.FormatInt(revision+1_000_000, 10))
-			return func(t *testing.T) {
-				if _, err := s.client.Delete(t.Context(), s.opts.Prefix+"meta/floor"); err != nil {
-					t.Fatal(err)
-				}
-			}
+			return s.del("meta/floor")
 		}},
 		{"etcd_tokens_ahead", "", func(t *testing.T) func(*testing.T) {
 			exec(t, dbs.Pay, fmt.Sprintf(`INSERT INTO account (account_id, currency, fence) VALUES ('00000000-0000-4000-8000-00000000ffff', 'EUR', %d)`, revision+1_000_000))
@@ -179,6 +191,19 @@ func TestEtcdFaults(t *testing.T) {
 			s.change = nil
 			target.Etcd.Endpoints = []string{"http://etcd.example:2379"}
 		})},
+		{"etcd_records", `fail: lock "a b" (etcd key "` + s.opts.Prefix + `lock/a%20b"): unexpected end of JSON input`, func(t *testing.T) func(*testing.T) {
+			s.put(t, "lock/a%20b", "")
+			return s.del("lock/a%20b")
+		}},
+		{"etcd_records", `fail: lock "x y" (etcd key "` + s.opts.Prefix + `lock/x y"): it is not this lock's record`, func(t *testing.T) func(*testing.T) {
+			s.put(t, "lock/x y", `{"key":"x y","session_id":"s"}`)
+			return s.del("lock/x y")
+		}},
+		{"etcd_records", "fail: session 12345678…: read the session's record: unexpected end of JSON input", func(t *testing.T) func(*testing.T) {
+			s.put(t, "session/12345678-1111-4222-8333-444455556666", "")
+			return s.del("session/12345678-1111-4222-8333-444455556666")
+		}},
+		{"etcd_records", "unknown: not allowed", keep(func(h *etcd.Health) { h.OddErr = errors.New("not allowed") })},
 		{"etcd_alarms", "unknown: not allowed", keep(func(h *etcd.Health) { h.AlarmsErr = errors.New("not allowed") })},
 		{"etcd_auth", "unknown: not allowed", keep(func(h *etcd.Health) { h.AuthErr = errors.New("not allowed") })},
 	} {

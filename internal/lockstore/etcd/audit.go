@@ -21,7 +21,8 @@ type revocationRecord struct {
 	Operator  string          `json:"operator"`
 	Reason    string          `json:"reason"`
 	RevokedAt time.Time       `json:"revoked_at"`
-	// LoginRole is etcd's user, "" where etcd has no authentication.
+	// LoginRole is etcd's user, or the common name of the certificate that it asked for; ""
+	// where it asks for neither.
 	LoginRole string `json:"login_role"`
 }
 
@@ -147,7 +148,10 @@ func (s *Store) GrantHistory(ctx context.Context, token lockstore.Token) (lockst
 	case got.kv(0) != nil:
 		err = decode(got.kv(0), &record)
 	case got.kv(1) != nil:
-		err = decode(got.kv(1), &record.lockRecord)
+		lock := s.keys.readLock(got.kv(1))
+		if record.lockRecord = lock.lockRecord; lock.odd != "" {
+			err = lock.unreadable()
+		}
 	default:
 		err = fmt.Errorf("token %s: %w in the grant journal", token, lockstore.ErrNotFound)
 	}

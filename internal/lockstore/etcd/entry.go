@@ -29,11 +29,7 @@ func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 	if got.kv(0) == nil {
 		return lockstore.Entry{}, fmt.Errorf("lock %q: %w", key, lockstore.ErrNotFound)
 	}
-	lock, err := decodeLock(got.kv(0))
-	if err != nil {
-		return lockstore.Entry{}, err
-	}
-	entry, err := s.entry(ctx, doing, lock)
+	entry, err := s.entry(ctx, doing, s.keys.readLock(got.kv(0)))
 	entry.Waiters = got.count(1)
 	return entry, err
 }
@@ -41,6 +37,9 @@ func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 // entry asks whether the session of a lock that was seen is alive. One that is now was
 // so when the lock was seen, for no session comes back.
 func (s *Store) entry(ctx context.Context, doing string, lock standing) (lockstore.Entry, error) {
+	if lock.odd != "" {
+		return s.describe(lock, 0), nil
+	}
 	got, err := s.read(ctx, doing, clientv3.OpGet(s.keys.alive(lock.Session)))
 	if err != nil {
 		return lockstore.Entry{}, err
@@ -54,6 +53,9 @@ func (s *Store) entry(ctx context.Context, doing string, lock standing) (locksto
 
 // describe tells of a lock of whose session so much is left, zero of one that is over.
 func (s *Store) describe(lock standing, left time.Duration) lockstore.Entry {
+	if lock.odd != "" {
+		return lockstore.Entry{Key: lock.Key, Token: lock.token, State: lockstore.Unreadable, ExpiresAt: lockstore.Time{Infinite: true}}
+	}
 	entry := lockstore.Entry{
 		Key: lock.Key, Token: lock.token, Owner: lock.Owner, Session: lock.Session, AcquiredAt: shown(lock.AcquiredAt),
 		Age: max(0, now().Sub(lock.AcquiredAt)), Remaining: left, Expired: left == 0,
@@ -67,8 +69,9 @@ func (s *Store) describe(lock standing, left time.Duration) lockstore.Entry {
 	return entry
 }
 
-// List returns entries by key. A lapsed one is listed and marked. What is left of each
-// session is a question of its own.
+// List returns entries by key. A lapsed one is listed and marked, and so is one that
+// cannot be read (lockstore.Unreadable). What is left of each session is a question of its
+// own.
 func (s *Store) List(ctx context.Context, filter lockstore.Filter) ([]lockstore.Entry, error) {
 	const doing = "list locks"
 	view, err := s.look(ctx, doing, filter)
@@ -101,7 +104,7 @@ func (s *Store) lives(ctx context.Context, doing string, locks []standing, alive
 	asked := make(map[lockstore.SessionID]bool)
 	for _, lock := range locks {
 		id := lock.Session
-		if asked[id] {
+		if lock.odd != "" || asked[id] {
 			continue
 		}
 		asked[id] = true
@@ -149,10 +152,7 @@ func (s *Store) look(ctx context.Context, doing string, filter lockstore.Filter)
 		v.waiters[key]++
 	}
 	for _, kv := range got.kvs(0) {
-		lock, err := decodeLock(kv)
-		if err != nil {
-			return view{}, err
-		}
+		lock := s.keys.readLock(kv)
 		if v.matches(lock, filter) {
 			v.locks = append(v.locks, lock)
 		}
@@ -161,7 +161,12 @@ func (s *Store) look(ctx context.Context, doing string, filter lockstore.Filter)
 	return v, nil
 }
 
+// matches tells that the filter selects a lock. Of one that cannot be read it is not known
+// whose it is, nor that it is over.
 func (v view) matches(lock standing, filter lockstore.Filter) bool {
+	if lock.odd != "" {
+		return filter.Owner == "" && filter.Session == "" && !filter.Expired
+	}
 	return (filter.Owner == "" || lock.Owner == filter.Owner) &&
 		(filter.Session == "" || lock.Session == filter.Session) &&
 		(!filter.Expired || v.alive[lock.Session] == nil)

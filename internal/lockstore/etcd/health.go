@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -43,6 +44,10 @@ type Health struct {
 	Deployment lockstore.Deployment
 	// Environment is the mark, "" for none.
 	Environment string
+	// Odd are the locks and sessions whose values cannot be read, and why; OddErr is why
+	// they are not known.
+	Odd    []string
+	OddErr error
 	// Anybody tells that the cluster asks nobody for a login; AuthErr is why that is not
 	// known.
 	Anybody bool
@@ -100,6 +105,7 @@ func ReadHealth(ctx context.Context, opts Options) (Health, error) {
 		asked.Go(func() { h.Endpoints[i] = s.askEndpoint(ctx, address) })
 	}
 	asked.Go(func() { s.askCluster(ctx, &h) })
+	asked.Go(func() { h.Odd, h.OddErr = s.odd(ctx) })
 	asked.Wait()
 	return h, nil
 }
@@ -151,7 +157,36 @@ func (s *Store) askCluster(ctx context.Context, h *Health) {
 }
 
 // unread says why nothing of the cluster as a whole is known.
-func (h *Health) unread(err error) { h.Err, h.MembersErr, h.AlarmsErr, h.AuthErr = err, err, err, err }
+func (h *Health) unread(err error) {
+	h.Err, h.MembersErr, h.AlarmsErr, h.AuthErr = err, err, err, err
+}
+
+// odd reads every lock and every session, page by page, for values that are no records:
+// each stands in the way of whoever needs it, and no other tells of it.
+func (s *Store) odd(ctx context.Context) ([]string, error) {
+	const doing = "read every lock and session"
+	var odd []string
+	err := s.walk(ctx, doing, below(s.keys.locks()), func(kv *mvccpb.KeyValue) (bool, error) {
+		if lock := s.keys.readLock(kv); lock.odd != "" {
+			odd = append(odd, fmt.Sprintf("lock %q (etcd key %q): %s", lock.Key, lock.name, lock.odd))
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.walk(ctx, doing, below(s.keys.sessions()), func(kv *mvccpb.KeyValue) (bool, error) {
+		if _, err := readSession(kv); err != nil {
+			odd = append(odd, fmt.Sprintf("session %s: %v", s.sessionID(kv).Masked(), err))
+		}
+		return true, nil
+	})
+	return odd, err
+}
+
+func below(prefix string) *walk {
+	return &walk{first: prefix, last: clientv3.GetPrefixRangeEnd(prefix)}
+}
 
 // anybody tells that no login is asked for. Where one is, who may not know is told so,
 // and that is the answer.

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
@@ -69,6 +70,15 @@ const numberWidth = 19
 func number(n int64) string { return fmt.Sprintf("%0*d", numberWidth, n) }
 
 const hexDigits = "0123456789ABCDEF"
+
+// unescape is the key that escape made a name of; a name that it did not make is its own.
+func unescape(name string) string {
+	key, err := url.PathUnescape(name)
+	if err != nil || escape(key) != name {
+		return name
+	}
+	return key
+}
 
 // escape writes each byte that is not a printable ASCII letter, and the slash and
 // the percent sign, as %XX. Each byte stands for itself alone, so that a prefix of a

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -115,8 +116,8 @@ func (s *Store) findLife(ctx context.Context, doing string, id lockstore.Session
 		return life{}, lockstore.ErrSessionLost
 	}
 	var record lifeRecord
-	if err := decode(kv, &record); err != nil {
-		return life{}, err
+	if err := json.Unmarshal(kv.Value, &record); err != nil {
+		return life{}, fmt.Errorf("%s: read how long session %s lasts: %w", doing, id.Masked(), err)
 	}
 	return life{lease: clientv3.LeaseID(kv.Lease), mod: kv.ModRevision, ttl: time.Duration(record.Seconds) * time.Second}, nil
 }

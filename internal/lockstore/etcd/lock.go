@@ -139,9 +139,8 @@ func (a *acquisition) refusal(ctx context.Context, got answer) error {
 	a.seen = nil
 	var seen standing
 	if kv != nil {
-		var err error
-		if seen, err = decodeLock(kv); err != nil {
-			return err
+		if seen = a.keys.readLock(kv); seen.odd != "" {
+			return seen.unreadable()
 		}
 	}
 	queued, notYet := got.count(3), &lockstore.HeldError{Key: a.params.Key}
@@ -171,7 +170,7 @@ func (a *acquisition) refusal(ctx context.Context, got answer) error {
 
 // granted judges a grant that the cluster has made, before anybody is told of it.
 func (a *acquisition) granted(ctx context.Context, grant lockstore.Grant, got answer) (lockstore.Grant, error) {
-	made := standing{a.record(grant), grant.Token}
+	made := standing{lockRecord: a.record(grant), token: grant.Token}
 	if err := a.guard(ctx, a.asked, grant.Token, got.kv(0)); err != nil {
 		return lockstore.Grant{}, a.withheld(ctx, made, err)
 	}
@@ -201,7 +200,7 @@ func (a *acquisition) withheld(ctx context.Context, made standing, err error) er
 // giveBack takes a grant away that nobody was told of.
 func (s *Store) giveBack(ctx context.Context, made standing) error {
 	_, err := s.change(ctx, fmt.Sprintf("give lock %q back", made.Key), txn{
-		compare: []clientv3.Cmp{s.keys.stands(made.Key, made.token)},
+		compare: []clientv3.Cmp{s.keys.asSeen(made)},
 		then:    s.keys.end(made, endReleased),
 	})
 	return err
@@ -235,7 +234,7 @@ func (k keys) journal(lock standing, how string) clientv3.Op {
 // end takes a grant away, in the lock table, on its session, and in the journal.
 func (k keys) end(lock standing, how string) []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpDelete(k.lock(lock.Key)),
+		clientv3.OpDelete(k.nameOf(lock)),
 		clientv3.OpDelete(k.held(lock.Session, lock.Key)),
 		k.journal(lock, how),
 	}
@@ -250,8 +249,8 @@ func (s *Store) find(ctx context.Context, doing, key string, token lockstore.Tok
 	if err != nil || got.kv(0) == nil {
 		return standing{}, false, err
 	}
-	lock, err := decodeLock(got.kv(0))
-	return lock, lock.token == token, err
+	lock := s.keys.readLock(got.kv(0))
+	return lock, lock.token == token, nil
 }
 
 // Renew confirms the grant and extends its session to ttl from now, at least; the
@@ -269,6 +268,9 @@ func (s *Store) Renew(ctx context.Context, key string, token lockstore.Token, tt
 	lost := fmt.Errorf("%s with token %s: %w", doing, token, lockstore.ErrLockLost)
 	if !stood {
 		return lockstore.Grant{}, lost
+	}
+	if lock.odd != "" {
+		return lockstore.Grant{}, lock.unreadable()
 	}
 	l, err := s.extend(ctx, doing, lock.Session, ttl, s.keys.stands(key, token))
 	switch {

@@ -140,7 +140,7 @@ func (s *Store) dropPart(ctx context.Context, part lockstore.JournalPartition, p
 		}
 		t := txn{then: []clientv3.Op{clientv3.OpDelete(s.keys.grant(part.From), clientv3.WithRange(s.keys.grant(part.To)))}}
 		log.add(operatorRecord{
-			Action: lockstore.ActionPruneJournal, Operator: params.Operator, Reason: params.Reason, LoggedAt: now(), LoginRole: s.options.Username,
+			Action: lockstore.ActionPruneJournal, Operator: params.Operator, Reason: params.Reason, LoggedAt: now(), LoginRole: s.login.name(),
 			Details: []byte(encode(part)),
 		})
 		log.into(&t)

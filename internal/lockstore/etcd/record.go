@@ -1,11 +1,14 @@
 package etcd
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 )
@@ -54,11 +57,51 @@ const (
 type standing struct {
 	lockRecord
 	token lockstore.Token
+	// name is the etcd key, empty for the one that the lock's key has.
+	name string
+	// odd is why the value is no record of a lock, "" for one that is. Of one that is not
+	// nothing but key and token is known.
+	odd string
 }
 
-func decodeLock(kv *mvccpb.KeyValue) (standing, error) {
-	lock := standing{token: lockstore.Token(kv.ModRevision)}
-	return lock, decode(kv, &lock.lockRecord)
+// readLock reads a lock's key. A value that is no record of it, by somebody's hand or a
+// program's fault, stands like a lock that nobody is known to hold: it keeps everybody
+// from the key until an operator revokes it.
+func (k keys) readLock(kv *mvccpb.KeyValue) standing {
+	lock := standing{token: lockstore.Token(kv.ModRevision), name: string(kv.Key)}
+	if err := json.Unmarshal(kv.Value, &lock.lockRecord); err != nil {
+		lock.odd = err.Error()
+	} else if k.lock(lock.Key) != lock.name || lock.Session == "" {
+		lock.odd = "it is not this lock's record"
+	}
+	if lock.odd != "" {
+		lock.lockRecord = lockRecord{Key: unescape(strings.TrimPrefix(lock.name, k.locks()))}
+	}
+	return lock
+}
+
+// unreadable refuses what needs the holder of a lock whose value cannot be read.
+func (l standing) unreadable() error {
+	return &lockstore.UnsafeError{
+		Clause: "K-10.1", Problem: fmt.Sprintf("lock %q has a value in etcd that cannot be read, so that nobody acquires it: %s", l.Key, l.odd),
+		Fix: "find out who wrote it, then take it away, with an audit record: dlockctl revoke KEY --any-token --reason TEXT",
+	}
+}
+
+// nameOf is the etcd key of a lock.
+func (k keys) nameOf(lock standing) string { return cmp.Or(lock.name, k.lock(lock.Key)) }
+
+// asSeen holds while the lock is the one that was read.
+func (k keys) asSeen(lock standing) clientv3.Cmp { return unchanged(k.nameOf(lock), int64(lock.token)) }
+
+// readSession reads a session's record. The error does not name the key, for it holds the
+// session's id, which is a secret (K-2.12).
+func readSession(kv *mvccpb.KeyValue) (sessionRecord, error) {
+	var record sessionRecord
+	if err := json.Unmarshal(kv.Value, &record); err != nil {
+		return sessionRecord{}, fmt.Errorf("read the session's record: %w", err)
+	}
+	return record, nil
 }
 
 func decode(kv *mvccpb.KeyValue, into any) error {

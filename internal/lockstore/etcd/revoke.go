@@ -16,9 +16,10 @@ import (
 // 128 that etcd allows, and a few for the rest.
 const bulkLimit = perTxn
 
-// Revoke deletes the grant the operator saw, with its audit record, or neither.
+// Revoke deletes the grant the operator saw, with its audit record, or neither. One that
+// cannot be read goes too, and its record names no owner.
 func (s *Store) Revoke(ctx context.Context, params lockstore.RevokeParams) (lockstore.LockOutcome, error) {
-	if err := errors.Join(lockstore.LookupKey(params.Key), lockstore.ValidToken(params.Token),
+	if err := errors.Join(lockstore.LookupKey(params.Key), lockstore.ByToken(params),
 		lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason), validAccounts(params.FenceAccounts)); err != nil {
 		return lockstore.LockOutcome{}, err
 	}
@@ -104,9 +105,7 @@ func (r *forceRevoke) look(ctx context.Context) (bool, error) {
 		}
 	}
 	r.revision = got.revision
-	if r.lock, err = decodeLock(got.kv(0)); err != nil {
-		return false, err
-	}
+	r.lock = r.keys.readLock(got.kv(0))
 	if r.audit, err = k.appendTo(auditChain, got.kv(1)); err != nil {
 		return false, err
 	}
@@ -117,6 +116,9 @@ func (r *forceRevoke) look(ctx context.Context) (bool, error) {
 // lookAtSession reads what else hangs on the holder's session.
 func (r *forceRevoke) lookAtSession(ctx context.Context) error {
 	r.others, r.alive, r.lease = nil, 0, clientv3.NoLease
+	if r.lock.odd != "" { // no session is known, and a filter without one is every lock
+		return r.lock.unreadable()
+	}
 	view, err := r.Store.look(ctx, r.doing, lockstore.Filter{Session: r.lock.Session})
 	if err != nil {
 		return err
@@ -159,7 +161,7 @@ func (r *forceRevoke) txn(outcome *lockstore.LockOutcome) txn {
 		t.compare = append(t.compare, k.gateIsOpen())
 		t.then = append(t.then, clientv3.OpGet(k.floor()))
 		r.log.add(operatorRecord{
-			Action: lockstore.ActionFenceAccount, Operator: p.Operator, Reason: p.Reason, OwnToken: true, LoggedAt: now(), LoginRole: r.options.Username,
+			Action: lockstore.ActionFenceAccount, Operator: p.Operator, Reason: p.Reason, OwnToken: true, LoggedAt: now(), LoginRole: r.login.name(),
 			Details: []byte(encode(fenceDetails{Key: p.Key, PrevToken: r.lock.token, AuditID: outcome.AuditID, Accounts: p.FenceAccounts})),
 		})
 		r.log.into(&t)
@@ -182,10 +184,10 @@ func (r *forceRevoke) revoke(t *txn, lock standing) int64 {
 }
 
 func (s *Store) revokeInto(t *txn, audit *appender, lock standing, operator, reason string) int64 {
-	t.compare = append(t.compare, s.keys.stands(lock.Key, lock.token))
+	t.compare = append(t.compare, s.keys.asSeen(lock))
 	t.then = append(t.then, clientv3.OpTxn(nil, s.keys.end(lock, endRevoked), nil))
 	return audit.add(revocationRecord{
-		Key: lock.Key, PrevOwner: lock.Owner, PrevToken: lock.token, Operator: operator, Reason: reason, RevokedAt: now(), LoginRole: s.options.Username,
+		Key: lock.Key, PrevOwner: lock.Owner, PrevToken: lock.token, Operator: operator, Reason: reason, RevokedAt: now(), LoginRole: s.login.name(),
 	})
 }
 

@@ -235,7 +235,7 @@ func (r *Rewinder) gateTxn(ctx context.Context, doing string, v gateView, change
 	}
 	log.add(operatorRecord{
 		Action: next.action, Operator: change.Operator, Reason: change.Reason, Token: next.token, LoggedAt: now(),
-		Details: []byte(encode(placeDetails{v.era.here})), LoginRole: r.store.options.Username,
+		Details: []byte(encode(placeDetails{v.era.here})), LoginRole: r.store.login.name(),
 	})
 	log.into(&t)
 	return t, nil

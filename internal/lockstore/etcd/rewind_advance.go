@@ -80,7 +80,7 @@ func (r *Rewinder) move(ctx context.Context, params lockstore.AdvanceParams, vie
 		}
 		done.RecordID = log.add(operatorRecord{
 			Action: lockstore.ActionFastForward, Operator: params.Operator, Reason: params.Reason, Token: done.To, LoggedAt: now(),
-			Details: []byte(encode(record)), LoginRole: r.store.options.Username,
+			Details: []byte(encode(record)), LoginRole: r.store.login.name(),
 		})
 		t := txn{
 			compare: []clientv3.Cmp{unchanged(r.store.keys.gate(), g.mod)},
@@ -145,14 +145,11 @@ func (r *Rewinder) voidLocks(ctx context.Context, params lockstore.AdvanceParams
 		}
 		var t txn
 		for _, kv := range got.kvs(1) {
-			lock, err := decodeLock(kv)
-			if err != nil {
-				return voided, err
-			}
-			t.compare = append(t.compare, s.keys.stands(lock.Key, lock.token))
+			lock := s.keys.readLock(kv)
+			t.compare = append(t.compare, s.keys.asSeen(lock))
 			t.then = append(t.then, clientv3.OpTxn(nil, s.keys.end(lock, endVoided), nil))
 			audit.add(revocationRecord{
-				Key: lock.Key, PrevOwner: lock.Owner, PrevToken: lock.token, Operator: params.Operator, Reason: params.Reason, RevokedAt: now(), LoginRole: s.options.Username,
+				Key: lock.Key, PrevOwner: lock.Owner, PrevToken: lock.token, Operator: params.Operator, Reason: params.Reason, RevokedAt: now(), LoginRole: s.login.name(),
 			})
 		}
 		audit.into(&t)

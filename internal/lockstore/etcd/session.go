@@ -108,6 +108,9 @@ func (s *Store) ReapSessions(ctx context.Context, limit int) (lockstore.Reaped, 
 		return lockstore.Reaped{}, fmt.Errorf("limit %d: at least one session is reaped at a time: %w", limit, lockstore.ErrInvalid)
 	}
 	const doing = "reap sessions"
+	if none, err := s.noneLapsed(ctx, doing); err != nil || none {
+		return lockstore.Reaped{}, err
+	}
 	got, err := s.read(ctx, doing,
 		clientv3.OpGet(s.keys.sessions(), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.keys.alives(), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
@@ -134,6 +137,24 @@ func (s *Store) ReapSessions(ctx context.Context, limit int) (lockstore.Reaped, 
 	return reaped, nil
 }
 
+// readAllEvery is how many looks of the reaper there are to one that reads every session,
+// whatever their number says: five minutes of a lock-server's looks.
+const readAllEvery = 300
+
+// noneLapsed tells that every session is alive, by two numbers in place of two lists as
+// long as there are sessions: the key that says so of a session is written with its record
+// and never outlives it. Where somebody's hand has taken a record away, the numbers hide
+// one that has lapsed: now and then, and at first, the lists are read all the same.
+func (s *Store) noneLapsed(ctx context.Context, doing string) (bool, error) {
+	if (s.reaperLooks.Add(1)-1)%readAllEvery == 0 {
+		return false, nil
+	}
+	got, err := s.read(ctx, doing,
+		clientv3.OpGet(s.keys.sessions(), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.keys.alives(), clientv3.WithPrefix(), clientv3.WithCountOnly()))
+	return err == nil && got.count(0) <= got.count(1), err
+}
+
 // Session returns one session, or ErrNotFound.
 func (s *Store) Session(ctx context.Context, id lockstore.SessionID) (lockstore.Session, error) {
 	if err := validSession(id); err != nil {
@@ -148,15 +169,21 @@ func (s *Store) Session(ctx context.Context, id lockstore.SessionID) (lockstore.
 	if got.kv(0) == nil {
 		return lockstore.Session{}, fmt.Errorf("session %s: %w", id.Masked(), lockstore.ErrNotFound)
 	}
+	if _, odd := readSession(got.kv(0)); odd != nil {
+		return lockstore.Session{}, &lockstore.UnsafeError{
+			Clause: "K-10.1", Problem: fmt.Sprintf("session %s has a value in etcd that cannot be read: %v", id.Masked(), odd),
+			Fix: "find out who wrote it, then end the session with its locks: dlockctl session end ID",
+		}
+	}
 	return s.session(ctx, doing, id, got.kv(0), got.kv(1), got.count(2))
 }
 
 func (s *Store) session(ctx context.Context, doing string, id lockstore.SessionID, kv, alive *mvccpb.KeyValue, locks int) (lockstore.Session, error) {
-	var record sessionRecord
-	if err := decode(kv, &record); err != nil {
-		return lockstore.Session{}, err
+	record, odd := readSession(kv)
+	session := lockstore.Session{ID: id, Owner: record.Owner, Locks: locks}
+	if odd == nil {
+		session.CreatedAt = shown(record.CreatedAt)
 	}
-	session := lockstore.Session{ID: id, Owner: record.Owner, CreatedAt: shown(record.CreatedAt), Locks: locks}
 	left, err := s.lifeLeft(ctx, doing, id, alive)
 	if err != nil {
 		return lockstore.Session{}, err
@@ -170,7 +197,8 @@ func (s *Store) session(ctx context.Context, doing string, id lockstore.SessionI
 	return session, nil
 }
 
-// Sessions lists sessions by creation. What is left of each is a question of its own.
+// Sessions lists sessions by creation, one whose value cannot be read without an owner.
+// What is left of each is a question of its own.
 func (s *Store) Sessions(ctx context.Context, filter lockstore.SessionFilter) ([]lockstore.Session, error) {
 	if err := lockstore.LookupText("owner", filter.Owner); err != nil {
 		return nil, err
@@ -193,10 +221,7 @@ func (s *Store) Sessions(ctx context.Context, filter lockstore.SessionFilter) ([
 	slices.SortFunc(found, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
 	var chosen []*mvccpb.KeyValue
 	for _, kv := range found {
-		var record sessionRecord
-		if err := decode(kv, &record); err != nil {
-			return nil, err
-		}
+		record, _ := readSession(kv)
 		over := alive[s.sessionID(kv)] == nil
 		if filter.Owner != "" && record.Owner != filter.Owner || filter.Expired && !over {
 			continue

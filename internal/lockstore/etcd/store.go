@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -77,6 +78,9 @@ type Store struct {
 	grants  recent
 	leases  leases
 	told    expiries
+	login   *login
+	// reaperLooks counts the looks for sessions that have lapsed.
+	reaperLooks atomic.Uint64
 	// detector notices that the cluster was set back.
 	detector *detector
 }
@@ -107,6 +111,8 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if opts.Password == "" {
 		opts.Username = "" // nobody has checked it, and the audit shall not name it
 	}
+	login := &login{user: opts.Username}
+	opts.TLS = login.listen(opts.TLS)
 	detector := newDetector()
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: opts.Endpoints, TLS: opts.TLS, Username: opts.Username, Password: opts.Password,
@@ -118,7 +124,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, &lockstore.UnreachableError{Doing: "open the etcd cluster", Err: err}
 	}
-	s := &Store{client: client, kv: client, keys: names, options: opts, detector: detector}
+	s := &Store{client: client, kv: client, keys: names, options: opts, detector: detector, login: login}
 	if opts.between != nil {
 		s.kv = opts.between(client)
 	}

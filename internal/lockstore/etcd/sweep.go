@@ -44,15 +44,13 @@ func (s *Store) sweep(ctx context.Context, doing string, id lockstore.SessionID)
 		for i := range gets {
 			lock := standing{}
 			if kv := locks.kv(i); kv != nil {
-				if lock, err = decodeLock(kv); err != nil {
-					return swept, err
-				}
+				lock = s.keys.readLock(kv)
 			}
-			if lock.Session != id { // another sweep was faster, or a takeover
+			if lock.Session != id { // another sweep was faster, or a takeover; or nobody knows whose it is
 				t.then = append(t.then, clientv3.OpDelete(string(got.kvs(0)[i].Key)))
 				continue
 			}
-			t.compare = append(t.compare, s.keys.stands(lock.Key, lock.token))
+			t.compare = append(t.compare, s.keys.asSeen(lock))
 			t.then = append(t.then, clientv3.OpTxn(nil, s.keys.end(lock, endReaped), nil))
 			here++
 		}
@@ -89,7 +87,7 @@ func (s *Store) Prune(ctx context.Context, olderThan time.Duration, limit int) (
 		var t txn
 		for _, lock := range some {
 			// Each by itself: one that was taken over meanwhile stays.
-			t.then = append(t.then, clientv3.OpTxn([]clientv3.Cmp{s.keys.stands(lock.Key, lock.token)}, s.keys.end(lock, endExpired), nil))
+			t.then = append(t.then, clientv3.OpTxn([]clientv3.Cmp{s.keys.asSeen(lock)}, s.keys.end(lock, endExpired), nil))
 		}
 		got, err := s.change(ctx, doing, t)
 		if err != nil {

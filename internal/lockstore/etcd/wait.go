@@ -245,9 +245,9 @@ func (w *waiter) holder(ctx context.Context, kv *mvccpb.KeyValue) (*lockstore.En
 	if kv == nil {
 		return nil, nil //nolint:nilnil // nobody holds it
 	}
-	lock, err := decodeLock(kv)
-	if err != nil {
-		return nil, err
+	lock := w.keys.readLock(kv)
+	if lock.odd != "" {
+		return nil, lock.unreadable()
 	}
 	entry, err := w.entry(ctx, w.doing, lock)
 	if err != nil || entry.Expired || entry.Owner == w.params.Owner && entry.Session == w.params.Session {

@@ -162,10 +162,7 @@ func (w *lockWatch) lockEvent(ctx context.Context, event *clientv3.Event) error 
 		}
 		return nil
 	}
-	lock, err := decodeLock(event.Kv)
-	if err != nil {
-		return err
-	}
+	lock := w.keys.readLock(event.Kv)
 	if !w.isWanted(lock) {
 		if _, known := w.before[lock.Key]; known {
 			return w.gone(lock.Key) // taken over by another

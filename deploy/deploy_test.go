@@ -4,12 +4,14 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.yaml.in/yaml/v3"
 
@@ -62,10 +64,32 @@ func named(query string) []string {
 	return names
 }
 
-// Mutation: rename a metric in the dashboard, the rules or telemetry
+// documented lists the metrics of docs/services.md; test/services holds the page to what
+// each service exports when it runs.
+func documented(t *testing.T) map[string]bool {
+	t.Helper()
+	page, err := os.ReadFile("../docs/services.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:dlockctl|lock|rail)_[a-z_]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		names[row[1]] = true
+	}
+	return names
+}
+
+// What the dashboard and the alerts ask for is exported, and what is exported is
+// documented.
+//
+// Mutation: rename a metric in the dashboard, the rules, docs/services.md or telemetry
 func TestEveryMetricIsExported(t *testing.T) {
 	t.Parallel()
 	known := exported(t)
+	maps.DeleteFunc(known, func(name string, _ bool) bool { return !metricName.MatchString(name) }) // Go's and the process's own
+	if diff := cmp.Diff(known, documented(t)); diff != "" {
+		t.Errorf("docs/services.md has not the metrics that are exported (-exported +documented):\n%s", diff)
+	}
 	seen := map[string]bool{}
 	for from, queries := range map[string][]string{"the dashboard": dashboard(t), "the alert rules": alerts(t)} {
 		for _, query := range queries {

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/instance"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
+	"github.com/dlockctl/dlockctl/internal/runner"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -55,7 +58,8 @@ func count(t *testing.T, db pgtest.DB, table string) int {
 const someID = "40000000-0000-4000-8000-000000000004"
 
 // No write reaches a database that is marked as another environment, by
-// whatever way it was addressed; looking does.
+// whatever way it was addressed; looking does. Of dev seed, which has databases of its
+// own, test/e2e/testdata/dev_seed.txtar tells the same.
 //
 // Mutation: leave Environment out of the options of the store, of paydb, or of
 // pruning, or guard out of a migrate verb.
@@ -63,6 +67,7 @@ func TestWrongEnvironment(t *testing.T) {
 	t.Parallel()
 	dbs := pgtest.Migrated(t, 16)
 	marked(t, dbs, "prod-eu")
+	ran := filepath.Join(t.TempDir(), "ran")
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	text := "profiles:\n  prod:\n    environment: prod-eu\n  test:\n    environment: test\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -106,6 +111,14 @@ func TestWrongEnvironment(t *testing.T) {
 			if r.exit != app.Refused || !strings.Contains(r.err, `"code": "wrong_environment"`) || !strings.Contains(r.err, "prod-eu") {
 				t.Errorf("%s: %v: exit %d, stderr %s", name, args, r.exit, r.err)
 			}
+		}
+		// What stands after -- is the command's, and it does not run.
+		r := runReal(t, env, "run", "k", "-o", "json", "--", "touch", ran)
+		if r.exit != runner.ExitNotAcquired || !strings.Contains(r.err, `"code": "wrong_environment"`) || !strings.Contains(r.err, "prod-eu") {
+			t.Errorf("%s: run: exit %d, stderr %s", name, r.exit, r.err)
+		}
+		if _, err := os.Lstat(ran); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the command ran: %v", name, err)
 		}
 		runReal(t, env, "lock", "list").check(t, app.OK, "", "no locks")
 		runReal(t, env, "migrate", "repair", "--target", "paydb", "--dry-run").check(t, app.OK, "", "nothing to repair")

@@ -114,6 +114,37 @@ func guardTwins(ctx context.Context, e *exam, s *side, tx pgx.Tx) (finding, erro
 	return found, nil
 }
 
+// guardActs looks for row-level security and triggers: SyncGuard makes none, and its
+// statements do not expect them. What is a matter of the tables' shape is seen there.
+func guardActs(ctx context.Context, e *exam, s *side, tx pgx.Tx) (finding, error) {
+	names := e.tableNames()
+	acts, err := syncguard.Acts(ctx, tx, names.QuotedLock(), names.SQL(tables.DefaultFence))
+	if err != nil {
+		return finding{}, err
+	}
+	status := Warn
+	var saw, fix []string
+	for _, act := range acts {
+		if act.Shape {
+			continue
+		}
+		if act.Breaks {
+			status = Fail
+		}
+		saw, fix = append(saw, act.String()), append(fix, act.Fix)
+	}
+	if len(saw) == 0 {
+		return finding{OK, "neither row-level security nor a trigger is in force", nil}, nil
+	}
+	owner, err := e.guardOwner(ctx, tx)
+	if err != nil {
+		return finding{}, err
+	}
+	found := finding{status, some(saw), s.sql(owner, fix...)}
+	found.fix.Advice = "find out first who put it there: what it did ends with it. One that only looks, such as a trigger that keeps a history, may stay: the check goes on to warn of it"
+	return found, nil
+}
+
 // cut is a name as the server keeps it.
 func cut(name string) string { return name[:min(len(name), 63)] }
 
@@ -162,18 +193,31 @@ func guardHeadroom(ctx context.Context, e *exam, _ *side, tx pgx.Tx) (finding, e
 // guardRows looks for rows that SyncGuard would not have written.
 func guardRows(ctx context.Context, e *exam, _ *side, tx pgx.Tx) (finding, error) {
 	var saw []string
+	var counter, locks, counters bool
 	var key, what string
-	err := eachRow(ctx, tx, e.tableNames().SQL(guardOddQuery), nil, []any{&key, &what}, func() error {
-		saw = append(saw, fmt.Sprintf("lock %q: %s", key, what))
+	err := eachRow(ctx, tx, e.tableNames().SQL(guardOddQuery), nil, []any{&counter, &key, &what}, func() error {
+		kind := "lock"
+		if counter {
+			kind = "counter"
+		}
+		locks, counters = locks || !counter, counters || counter
+		saw = append(saw, fmt.Sprintf("%s %q: %s", kind, key, what))
 		return nil
 	})
 	if err != nil {
 		return finding{}, err
 	}
+	fix := []string{"find out who wrote it"}
+	if locks {
+		fix = append(fix, "once nobody relies on a lock, take it away by the hash of its lock id, which dlockctl lock show KEY prints: dlockctl revoke KEY --reason TEXT --lock-id-hash HASH")
+	}
+	if counters {
+		fix = append(fix, "no fence is drawn from such a counter: DELETE it by hand once nobody else reads it")
+	}
 	if len(saw) == 0 {
 		return finding{OK, "every row is as the library writes it", nil}, nil
 	}
-	return finding{Warn, some(saw), advice("find out who wrote it; once nobody relies on it, delete the row: a SyncGuard that releases it does that too")}, nil
+	return finding{Warn, some(saw), advice(strings.Join(fix, "; "))}, nil
 }
 
 // guardLapsed looks for rows that nobody will clear away.
@@ -188,21 +232,17 @@ func guardLapsed(ctx context.Context, e *exam, _ *side, tx pgx.Tx) (finding, err
 	return finding{OK, "nothing is left over", nil}, nil
 }
 
-// library is what postgres.js, the library's client, calls itself.
-const library = "postgres.js"
-
 // guardBlockers looks for transactions behind which the library waits without a bound.
+// It ends none of their connections: which of them is the library's, whose whole
+// program would end with it, no name that a connection gives itself can tell.
 func guardBlockers(ctx context.Context, e *exam, s *side, tx pgx.Tx) (finding, error) {
 	var saw, fix []string
 	var pid, seconds, waiting int64
 	var user, program, state, what string
 	err := eachRow(ctx, tx, e.tableNames().SQL(guardBlockersQuery), nil, []any{&pid, &user, &program, &state, &seconds, &what, &waiting}, func() error {
 		saw = append(saw, fmt.Sprintf("process %d (%s) has been %s for %s on %s; %d wait", pid, strings.TrimSpace(user+" "+program), state, time.Duration(seconds)*time.Second, what, waiting))
-		switch {
-		case state == "active":
+		if state == "active" { // to cancel what is idle does nothing
 			fix = append(fix, fmt.Sprintf("SELECT pg_cancel_backend(%d)", pid))
-		case program != library: // to cancel what is idle does nothing
-			fix = append(fix, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", pid))
 		}
 		return nil
 	})
@@ -216,7 +256,7 @@ func guardBlockers(ctx context.Context, e *exam, s *side, tx pgx.Tx) (finding, e
 	if len(fix) > 0 {
 		found.fix = s.sql(Superuser, fix...)
 	}
-	found.fix.Advice = "find out what it does first: it rolls its work back. A process of " + library + " that is idle in a transaction is stopped from its own side: terminating its connection can end the whole program"
+	found.fix.Advice = "find out what it does first. To cancel it rolls its work back; one that is idle in a transaction is ended from its own side, by who runs it. Never terminate its connection: where it is one of SyncGuard's, whatever name it goes by, the whole program can end with it"
 	return found, nil
 }
 

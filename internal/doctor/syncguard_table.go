@@ -37,6 +37,11 @@ func SyncGuardChecks() []Check {
 			look: on(SyncGuard, guardTwins),
 		},
 		{
+			ID: "acts", Clause: "K-10.2", Severity: Critical,
+			Title: "no trigger and no row-level security acts on the tables", Meaning: "a trigger can keep a lock from being written or deleted without an error, and row-level security hides the one that stands: two then hold it",
+			look: on(SyncGuard, guardActs),
+		},
+		{
 			ID: "counters", Clause: "K-7.2", Severity: Critical,
 			Title: "no counter is behind its lock", Meaning: "the counter was set back, by a restore or by hand: the fences up to the lock's are issued a second time",
 			look: on(SyncGuard, guardCounters),

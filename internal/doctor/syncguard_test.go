@@ -83,6 +83,54 @@ func TestUnreadableSyncGuardIsUnknown(t *testing.T) {
 	}
 }
 
+// A column that is NULL in a row is odd, and keeps no other check from being made.
+//
+// Clauses: K-10.2
+// Mutation: leave num_nulls out of syncguard_odd.sql.
+func TestNullInARowIsOdd(t *testing.T) {
+	t.Parallel()
+	db := guarded(t, 16)
+	exec(t, db, `ALTER TABLE syncguard_locks ALTER COLUMN fence DROP NOT NULL, ALTER COLUMN lock_id DROP NOT NULL;
+		INSERT INTO syncguard_fence_counters VALUES ('fence:a', 5, 'a'), ('fence:b', 5, 'b');
+		INSERT INTO syncguard_locks VALUES ('a', 'x', 9e15, 0, NULL, 'a'), ('b', NULL, 9e15, 0, '000000000000005', 'b')`)
+	found := notOK(run(t, guardTarget(db.Config(t, "super"))))
+	const want = `warn: lock "a": a column of it is NULL; lock "b": a column of it is NULL`
+	if found["syncguard_rows"] != want || !strings.HasPrefix(found["syncguard_tables"], "fail: ") || len(found) != 2 {
+		t.Errorf("found %v, want %q and the columns", found, want)
+	}
+}
+
+// What SyncGuard calls no lock and no counter is odd, and no counter is behind for it:
+// a fast-forward would leave it as it stands.
+//
+// Clauses: K-10.2
+// Mutation: take any condition out of the last WHERE of syncguard_odd.sql or of
+// syncguard_behind.sql.
+func TestForeignRowsAreOdd(t *testing.T) {
+	t.Parallel()
+	db := guarded(t, 16)
+	long := strings.Repeat("x", 513)
+	for _, c := range []struct{ table, key, fence, want string }{
+		{"syncguard_fence_counters", "other", "-1", `counter "other": its key does not begin with fence: and a lock's key`},
+		{"syncguard_fence_counters", "fence:", "-1", `counter "fence:": its key does not begin with fence: and a lock's key`},
+		{"syncguard_fence_counters", "fence:cafe\u0301", "-1", "counter \"fence:cafe\u0301\": its key is not in the Unicode form NFC"},
+		{"syncguard_fence_counters", "fence:" + long, "-1", `counter "fence:` + long + `": its lock's key is longer than 512 bytes`},
+		{"syncguard_locks", "cafe\u0301", "000000000000007", "lock \"cafe\u0301\": its key is not in the Unicode form NFC"},
+		{"syncguard_locks", long, "000000000000007", `lock "` + long + `": its key is longer than 512 bytes`},
+		{"syncguard_locks", "ok", "000000000000000", `lock "ok": its fence is 0`},
+	} {
+		insert := fmt.Sprintf(`INSERT INTO syncguard_fence_counters VALUES ('%s', %s, '')`, c.key, c.fence)
+		if c.table == "syncguard_locks" {
+			insert = fmt.Sprintf(`INSERT INTO syncguard_locks VALUES ('%[1]s', 'id', 9e15, 0, '%[2]s', '%[1]s')`, c.key, c.fence)
+		}
+		exec(t, db, insert)
+		if found := notOK(run(t, guardTarget(db.Config(t, "super")))); len(found) != 1 || found["syncguard_rows"] != "warn: "+c.want {
+			t.Errorf("%.40s in %s: found %v, want %q", c.key, c.table, found, c.want)
+		}
+		exec(t, db, "DELETE FROM "+c.table)
+	}
+}
+
 // Every check of SyncGuard's is complete, and of a clause that there is.
 //
 // Mutation: misspell a clause.

@@ -34,6 +34,9 @@ type Capabilities struct {
 	LockIDs bool `json:"lock_ids,omitempty"`
 	// Tolerance is how long past its end a lease still counts as held.
 	Tolerance time.Duration `json:"-"`
+	// PruneAfter is how long past the end of its lease Prune leaves an entry at least,
+	// whatever age is asked for.
+	PruneAfter time.Duration `json:"-"`
 
 	// The rest is zero for a backend that is like PostgreSQL in it.
 
@@ -77,6 +80,7 @@ func CapabilityRows(backends ...Capabilities) [][]string {
 		{"many locks in one transaction (`batch`)", yes(func(c Capabilities) bool { return c.Batches })},
 		{"the most grants that one revoke takes", func(c Capabilities) string { return orNo(strconv.Itoa(c.BulkLimit), c.BulkLimit == 0) }},
 		{"`lock prune` chooses by age", yes(func(c Capabilities) bool { return !c.EndsUntimed })},
+		{"`lock prune` leaves what lapsed less ago than", func(c Capabilities) string { return orNo(c.PruneAfter.String(), c.PruneAfter == 0) }},
 		{"`token explain` knows who held an old token, and how it ended", yes(func(c Capabilities) bool { return c.Journal })},
 		{"a lock names its owner", yes(func(c Capabilities) bool { return !c.Ownerless })},
 		{"a grant has a secret id that another library works with", yes(func(c Capabilities) bool { return c.LockIDs })},

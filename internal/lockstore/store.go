@@ -103,10 +103,14 @@ type GrantRef struct {
 // RevokeParams is one force-revoke. Operator and Reason must not be blank
 // (K-3.3); Token is the one the operator saw.
 type RevokeParams struct {
-	Key      string
-	Token    Token
-	Operator string
-	Reason   string
+	Key   string
+	Token Token
+	// LockIDHash names the grant by the hash of its secret id, as Entry has it, where
+	// the backend has such (Capabilities.LockIDs). Beside it Token may be 0, as that of
+	// a row whose fence is none; where both are given, both must be the row's.
+	LockIDHash string
+	Operator   string
+	Reason     string
 	// EndSession ends the holder's session too, with all its locks, an audit
 	// row each: otherwise it can simply acquire again (K-3.5).
 	EndSession bool

@@ -80,12 +80,15 @@ type Entry struct {
 	// Expired tells that the lease has lapsed: the row is nobody's lock.
 	Expired bool `json:"expired"`
 	// State tells more than Expired where a lease is held past its end for a while
-	// (Capabilities.Tolerance); empty elsewhere.
+	// (Capabilities.Tolerance), and of an entry that cannot be read; empty elsewhere.
 	State EntryState `json:"state,omitempty"`
 	// KeyHash and LockIDHash are what SyncGuard's telemetry calls the key and the
 	// grant; they hide neither. Empty elsewhere.
 	KeyHash    string `json:"key_hash,omitempty"`
 	LockIDHash string `json:"lock_id_hash,omitempty"`
+	// Fence is the fence as its row has it where that is no token: Token is 0 then, and
+	// LockIDHash alone names the grant. Empty elsewhere.
+	Fence string `json:"fence,omitempty"`
 	// SessionExpiresAt bounds the lease: a session's death releases its locks.
 	SessionExpiresAt Time `json:"session_expires_at,omitzero"`
 	// BlockedBy are the server processes that hold the key's row or its
@@ -100,11 +103,13 @@ type Entry struct {
 type EntryState string
 
 // The states. InTolerance is past its end and held all the same; a stale entry is
-// nobody's lock.
+// nobody's lock. Of an unreadable one the store knows key and token alone: it is granted
+// to nobody until it is revoked.
 const (
 	Held        EntryState = "held"
 	InTolerance EntryState = "in_tolerance"
 	Stale       EntryState = "stale"
+	Unreadable  EntryState = "unreadable"
 )
 
 // Release is the answer to a release.
@@ -139,6 +144,10 @@ type LockOutcome struct {
 	Token Token  `json:"token,omitempty"`
 	// Presented is the token the operator saw.
 	Presented Token `json:"presented_token"`
+	// LockIDHash and PresentedHash are the same two of the grant's lock id, where the
+	// backend has such.
+	LockIDHash    string `json:"lock_id_hash,omitempty"`
+	PresentedHash string `json:"presented_lock_id_hash,omitempty"`
 	// Session is the holder's session; SessionEnded tells that it was ended, and
 	// AlsoRevoked are the session's other grants, which went with it.
 	Session      SessionID     `json:"session_id,omitempty"`
@@ -150,10 +159,13 @@ type LockOutcome struct {
 
 // Revocation is one row of the audit table.
 type Revocation struct {
-	ID            int64  `json:"id"`
-	Key           string `json:"key"`
-	PrevOwner     string `json:"prev_owner"`
-	PrevToken     Token  `json:"prev_token"`
+	ID        int64  `json:"id"`
+	Key       string `json:"key"`
+	PrevOwner string `json:"prev_owner"`
+	PrevToken Token  `json:"prev_token"`
+	// LockIDHash and PrevFence are the entry's LockIDHash and Fence.
+	LockIDHash    string `json:"lock_id_hash,omitempty"`
+	PrevFence     string `json:"prev_fence,omitempty"`
 	Operator      string `json:"operator"`
 	Reason        string `json:"reason"`
 	RevokedAt     Time   `json:"revoked_at"`

@@ -2,6 +2,7 @@ package lockstore
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -95,6 +96,28 @@ func ValidToken(token Token) error {
 		return fmt.Errorf("%w: token %d is above 2^53 = %d; no grant has it, give the token that acquire printed", ErrInvalid, token, MaxToken)
 	}
 	return nil
+}
+
+// lockIDHash is what SyncGuard's telemetry makes of a lock id.
+var lockIDHash = regexp.MustCompile(`^[0-9a-f]{24}$`)
+
+// ValidLockIDHash refuses what is no hash of a lock id. It does not repeat what was
+// given: that may be the lock id itself, which is a secret.
+func ValidLockIDHash(hash string) error {
+	if !lockIDHash.MatchString(hash) {
+		return fmt.Errorf("%w: a lock id's hash has 24 digits of 0-9 and a-f, and what was given, of %d characters, is none; give the lock_id_hash that lock show prints, never the lock id",
+			ErrInvalid, utf8.RuneCountInString(hash))
+	}
+	return nil
+}
+
+// ByToken refuses a revoke that names its grant otherwise than by a valid token: a
+// backend without lock ids knows no other name of it.
+func ByToken(params RevokeParams) error {
+	if params.LockIDHash != "" {
+		return fmt.Errorf("revoke lock %q by the hash of its lock id: %w: its grants have none; give the token", params.Key, ErrUnsupported)
+	}
+	return ValidToken(params.Token)
 }
 
 // ParseToken reads a fencing token as acquire prints it: decimal digits and

@@ -25,7 +25,8 @@ import (
 //	problem [-data] CODE          stderr is one JSON error of this code, stdout is empty (or not, with -data)
 //	json FIELD REGEXP             the field of the JSON on stdout matches as a whole; [! json FIELD]: it is absent
 //	setjson VARIABLE FIELD        keeps the field in an environment variable
-//	[!] sql lock|pay STATEMENT    runs it as superuser; rows go to stdout as psql -At prints them, an error to stderr
+//	[!] sql lock|pay STATEMENT    runs it as superuser; rows go to stdout as psql -At prints them, an error to stderr;
+//	                              by its DSN file on an embedded database
 //	lapse KEY|SESSION             waits, by lockdb's clock, until the lease is over
 //	login [lock|pay|rail] ROLE    goes on as another of pgtest's logins; without a database in both, rail being paydb's
 //	emptydb                       goes on with two empty databases
@@ -137,7 +138,7 @@ func runSetJSON(ts *testscript.TestScript, _ *stage, args []string) {
 
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
-		ts.Fatalf("usage: [!] sql lock|pay STATEMENT")
+		ts.Fatalf("usage: [!] sql lock|pay|DSN-FILE STATEMENT")
 	}
 	s := stageOf(ts)
 	results, err := s.conn(ts, args[0]).PgConn().Exec(s.t.Context(), args[1]).ReadAll()

@@ -75,14 +75,26 @@ func (s *stage) environment(bin string) map[string]string {
 
 // conn is the superuser's connection to "lock" or "pay".
 func (s *stage) conn(ts *testscript.TestScript, name string) *pgx.Conn {
+	if strings.Contains(name, "/") {
+		return embedded(s.t, ts, name)
+	}
 	db, known := map[string]pgtest.DB{"lock": s.dbs.Lock, "pay": s.dbs.Pay}[name]
 	if !known {
-		ts.Fatalf("there is no database %q; lock or pay", name)
+		ts.Fatalf("there is no database %q; lock or pay, or the DSN file of an embedded one", name)
 	}
 	if s.super[name] == nil {
 		s.super[name] = db.Conn(s.t, "super")
 	}
 	return s.super[name]
+}
+
+// embedded connects to a database of dev up by its DSN file.
+func embedded(t testing.TB, ts *testscript.TestScript, dsnFile string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), strings.TrimSpace(ts.ReadFile(dsnFile)))
+	ts.Check(err)
+	ts.Defer(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
 }
 
 // stateFolder makes a folder for embedded instances. As root the servers run

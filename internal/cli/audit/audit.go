@@ -30,37 +30,46 @@ func New(a *app.App) *cobra.Command {
 
 // revocationView is an audit row as it is printed.
 type revocationView struct {
-	ID            int64           `json:"id"`
-	Key           string          `json:"key"`
-	PrevOwner     string          `json:"prev_owner"`
-	PrevToken     lockstore.Token `json:"prev_token"`
-	PrevTokenStr  string          `json:"prev_token_str"`
-	Operator      string          `json:"operator"`
-	Reason        string          `json:"reason"`
-	RevokedAt     lockstore.Time  `json:"revoked_at"`
-	LoginRole     string          `json:"login_role"`
-	ClientAddress string          `json:"client_address,omitempty"`
+	ID           int64           `json:"id"`
+	Key          string          `json:"key"`
+	PrevOwner    string          `json:"prev_owner"`
+	PrevToken    lockstore.Token `json:"prev_token"`
+	PrevTokenStr string          `json:"prev_token_str"`
+	// LockIDHash and PrevFence are those of a grant that has a lock id, and of one whose
+	// fence was no token.
+	LockIDHash    string         `json:"lock_id_hash,omitempty"`
+	PrevFence     string         `json:"prev_fence,omitempty"`
+	Operator      string         `json:"operator"`
+	Reason        string         `json:"reason"`
+	RevokedAt     lockstore.Time `json:"revoked_at"`
+	LoginRole     string         `json:"login_role"`
+	ClientAddress string         `json:"client_address,omitempty"`
 }
 
 func view(r lockstore.Revocation) revocationView {
 	return revocationView{
 		ID: r.ID, Key: r.Key, PrevOwner: r.PrevOwner, PrevToken: r.PrevToken, PrevTokenStr: r.PrevToken.String(),
-		Operator: r.Operator, Reason: r.Reason, RevokedAt: r.RevokedAt, LoginRole: r.LoginRole, ClientAddress: r.ClientAddress,
+		LockIDHash: r.LockIDHash, PrevFence: r.PrevFence, Operator: r.Operator, Reason: r.Reason, RevokedAt: r.RevokedAt, LoginRole: r.LoginRole, ClientAddress: r.ClientAddress,
 	}
 }
 
-func columns() []ui.Column {
-	return []ui.Column{
+func columns(store lockstore.Store) []ui.Column {
+	columns := []ui.Column{
 		{Title: "ID", Field: "id", Kind: ui.Number},
 		{Title: "REVOKED", Field: "revoked_at", Kind: ui.Since},
 		{Title: "KEY", Field: "key"},
-		{Title: "OWNER", Field: "prev_owner"},
+		app.OwnerColumn(store, "prev_owner"),
 		{Title: "TOKEN", Field: "prev_token", Kind: ui.Number},
 		{Title: "OPERATOR", Field: "operator"},
 		{Title: "REASON", Field: "reason"},
 		{Title: "LOGIN", Field: "login_role", Wide: true},
 		{Title: "CLIENT", Field: "client_address", Wide: true, Optional: true},
 	}
+	if store.Capabilities().LockIDs {
+		columns = append(columns, ui.Column{Title: "LOCK ID HASH", Field: "lock_id_hash", Wide: true, Optional: true},
+			ui.Column{Title: "FENCE", Field: "prev_fence", Wide: true, Optional: true})
+	}
+	return columns
 }
 
 // The values of --kind, and of the field kind of an export.
@@ -132,7 +141,7 @@ func runList(ctx context.Context, a *app.App, opts listOptions) error {
 	for i, r := range rows {
 		views[i] = view(r)
 	}
-	return a.Print(ui.View{Data: views, Columns: columns(), Name: "id", Empty: "no revocations"})
+	return a.Print(ui.View{Data: views, Columns: columns(store), Name: "id", Empty: "no revocations"})
 }
 
 func newShowCmd(a *app.App) *cobra.Command {
@@ -175,5 +184,5 @@ func runShow(ctx context.Context, a *app.App, kind, text string) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(ui.View{Data: view(row), Columns: columns(), Name: "id"})
+	return a.Print(ui.View{Data: view(row), Columns: columns(store), Name: "id"})
 }

@@ -128,8 +128,8 @@ func (e *export) revocations(ctx context.Context) error {
 			return err
 		}
 		err = e.take(rows, func(row lockstore.Revocation) error {
-			line := fmt.Sprintf("%s  revocation %d  lock %s token %s of %s  by %s: %s", row.RevokedAt, row.ID,
-				ui.Visible(row.Key), row.PrevToken, ui.Visible(row.PrevOwner), ui.Visible(row.Operator), ui.Visible(row.Reason))
+			line := fmt.Sprintf("%s  revocation %d  lock %s %s%s  by %s: %s", row.RevokedAt, row.ID,
+				ui.Visible(row.Key), grantOf(row), of(row.PrevOwner), ui.Visible(row.Operator), ui.Visible(row.Reason))
 			return e.stream.Item(exportedRevocation{kindRevocation, e.cursor().String(), view(row)}, "cursor", line)
 		})
 		if err != nil || len(rows) < page {
@@ -137,6 +137,22 @@ func (e *export) revocations(ctx context.Context) error {
 		}
 		after = rows[len(rows)-1].ID
 	}
+}
+
+// grantOf names the grant that was revoked: by its token, where it had one.
+func grantOf(row lockstore.Revocation) string {
+	if row.PrevFence != "" {
+		return "fence " + ui.Visible(row.PrevFence)
+	}
+	return "token " + row.PrevToken.String()
+}
+
+// of says whose it was, where the backend's rows say so.
+func of(owner string) string {
+	if owner == "" {
+		return ""
+	}
+	return " of " + ui.Visible(owner)
 }
 
 // records go out in order: the chain is written one by one.

@@ -1,13 +1,18 @@
 package doctor_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dlockctl/dlockctl/internal/cli"
 	"github.com/dlockctl/dlockctl/internal/cli/app"
@@ -40,7 +45,7 @@ func (g *guarded) exec(t *testing.T, sql string) {
 }
 
 // dlockctl runs a command of a fix, word for word; what it asks for is confirmed.
-func (g *guarded) dlockctl(t *testing.T, command string) {
+func (g *guarded) dlockctl(t *testing.T, command string) string {
 	t.Helper()
 	args := strings.Fields(strings.TrimPrefix(command, "dlockctl "))
 	if args[1] == "fast-forward" || args[1] == "prune" {
@@ -52,6 +57,19 @@ func (g *guarded) dlockctl(t *testing.T, command string) {
 	if exit := cli.Run(t.Context(), app.New(streams, args), args); exit != app.OK {
 		t.Fatalf("%s: exit %d\n%s%s", command, exit, out, errOut)
 	}
+	return out.String()
+}
+
+// revokeByHash does what the advice says: the two commands in it, one after the other.
+func (g *guarded) revokeByHash(t *testing.T, key, advice string) {
+	t.Helper()
+	const show, revoke = "dlockctl lock show KEY", "dlockctl revoke KEY --reason TEXT --lock-id-hash HASH"
+	if !strings.Contains(advice, show) || !strings.Contains(advice, revoke) {
+		t.Fatalf("the advice is %q", advice)
+	}
+	hash := strings.TrimSpace(g.dlockctl(t, strings.ReplaceAll(show, "KEY", key)+" -o json --jq .lock_id_hash"))
+	g.dlockctl(t, strings.NewReplacer("KEY", key, "HASH", strings.Trim(hash, `"`)).Replace(revoke)+" --yes")
+	g.exec(t, forgetAll)
 }
 
 func (g *guarded) notOK(t *testing.T) map[string]doctor.Result {
@@ -92,6 +110,8 @@ func (g *guarded) suffer(t *testing.T, f guardFault) {
 	switch {
 	case r.Fix == nil:
 		t.Fatalf("%s has no fix", f.check)
+	case f.revoke != "":
+		g.revokeByHash(t, f.revoke, r.Fix.Advice)
 	case r.Fix.Run == "" && (r.Fix.Advice == "" || f.cure == ""), r.Fix.Run != "" && f.cure != "":
 		t.Fatalf("the fix of %s is %+v, the cure by hand %q", f.check, r.Fix, f.cure)
 	case r.Fix.Run == "":
@@ -123,6 +143,8 @@ type guardFault struct {
 	warn bool
 	saw  string
 	also map[string]doctor.Status
+	// revoke is the key whose row the advice has taken away.
+	revoke string
 	// after must hold once it is put right.
 	after string
 }
@@ -150,6 +172,12 @@ func guardFaults() []guardFault {
 				INSERT INTO app.syncguard_fence_counters VALUES ('fence:both', 5, 'both'); INSERT INTO public.syncguard_fence_counters VALUES ('fence:both', 70, 'both'), ('fence:other', 3, 'other')`,
 			after: `SELECT string_agg(fence_key || fence, ',' ORDER BY fence_key) = 'fence:both70,fence:other3' FROM app.syncguard_fence_counters`,
 		},
+		{check: "syncguard_tables", sql: `CREATE RULE keep AS ON DELETE TO syncguard_locks DO INSTEAD NOTHING`, saw: "rule keep"},
+		{check: "syncguard_acts", warn: true, sql: `ALTER TABLE syncguard_fence_counters ENABLE ROW LEVEL SECURITY`, saw: "row-level security hides rows from other logins than"},
+		{
+			check: "syncguard_acts", warn: true, saw: "trigger quiet runs swallow before every INSERT",
+			sql: `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER quiet BEFORE INSERT ON syncguard_locks FOR EACH ROW EXECUTE FUNCTION swallow()`,
+		},
 		{check: "syncguard_isolation", warn: true, sql: `ALTER DATABASE {db} SET default_transaction_isolation = 'repeatable read'`, saw: "repeatable read for the database"},
 		{
 			check: "syncguard_counters", sql: forgetAll + `;` + rowAt(counterRow, "3") + rowAt(lockRow, "000000000000042"), saw: `the counter of "a" stands at 3, and its lock has 42`,
@@ -160,6 +188,7 @@ func guardFaults() []guardFault {
 		{check: "syncguard_headroom", warn: true, sql: forgetAll + `;` + rowAt(counterRow, "90000000000001"), saw: "fence:a stands at 90000000000001", cure: forgetAll},
 		{check: "syncguard_headroom", sql: forgetAll + `;` + rowAt(counterRow, "900000000000000"), saw: "fence:a stands at 900000000000000", cure: forgetAll},
 		{check: "syncguard_rows", warn: true, sql: rowAt(counterRow, "3") + rowAt(lockRow, "0000000000000-5"), saw: "its fence is '0000000000000-5'", cure: forgetAll},
+		{check: "syncguard_rows", warn: true, sql: rowAt(counterRow, "3") + rowAt(lockRow, "7"), saw: "its fence is '7'", revoke: "a"},
 		{check: "syncguard_rows", warn: true, sql: rowAt(counterRow, "3") + rowAt(lockRow, "000000000000003") + `UPDATE syncguard_locks SET user_key = 'b'`, saw: "its user_key is another", cure: forgetAll},
 		{check: "syncguard_rows", warn: true, sql: rowAt(counterRow, "3") + rowAt(lockRow, "000000000000003") + `UPDATE syncguard_locks SET key = U&'cafe\0301', user_key = U&'cafe\0301', fence = '000000000000000'`, saw: "not in the Unicode form NFC", cure: forgetAll},
 		{
@@ -171,9 +200,9 @@ func guardFaults() []guardFault {
 		{check: "syncguard_connections", warn: true, sql: `ALTER DATABASE {db} CONNECTION LIMIT 4`, saw: "of the 4 that the database lets in"},
 		{
 			check: "syncguard_tables", saw: "there are no tables", also: map[string]doctor.Status{
-				"syncguard_indexes": doctor.Fail, "syncguard_counters": unavailable, "syncguard_headroom": unavailable, "syncguard_rows": unavailable, "syncguard_lapsed": unavailable, "syncguard_blockers": unavailable,
+				"syncguard_indexes": doctor.Fail, "syncguard_acts": unavailable, "syncguard_counters": unavailable, "syncguard_headroom": unavailable, "syncguard_rows": unavailable, "syncguard_lapsed": unavailable, "syncguard_blockers": unavailable,
 			},
-			sql: `DROP TABLE syncguard_locks, syncguard_fence_counters; DROP TABLE dlockctl_syncguard_history`,
+			sql: `DROP TABLE syncguard_locks, syncguard_fence_counters, public.syncguard_locks_retired, public.syncguard_fence_counters_retired; DROP TABLE dlockctl_syncguard_history`,
 		},
 	}
 }
@@ -193,44 +222,85 @@ func TestFaultsOfSyncGuard(t *testing.T) { //nolint:tparallel // one patient for
 	}
 }
 
-// Who keeps a key or a row in an open transaction is named with what it keeps, and
-// ended by the fix; one of the library's own is left to its program.
+// Who keeps a key or a row in an open transaction is named with what it keeps, and is
+// left to its program, whatever name its connection goes by: it may be the library's.
 //
 // Clauses: K-2.11, K-10.2
-// Mutation: leave the advisory lock or the table lock out of syncguard_blockers.sql, or the library out of guardBlockers.
+// Mutation: leave the advisory lock or the table lock out of syncguard_blockers.sql, or
+// let guardBlockers terminate what is idle.
 func TestBlockersOfSyncGuard(t *testing.T) {
 	t.Parallel()
-	for _, f := range []struct {
-		name, application, sql, saw string
-		byHand                      bool
-	}{
-		{"row", "", `UPDATE syncguard_fence_counters SET fence = fence`, "rows of syncguard_fence_counters", false},
-		{"key", "", `SELECT pg_advisory_xact_lock(hashtext('a'))`, "lock 'a'", false},
-		{"library", "postgres.js", `SELECT pg_advisory_xact_lock(hashtext('a'))`, "postgres.js", true},
+	for _, f := range []struct{ name, application, sql, saw string }{
+		{"row", "", `UPDATE syncguard_fence_counters SET fence = fence`, "rows of syncguard_fence_counters"},
+		{"key", "shop-web", `SELECT pg_advisory_xact_lock(hashtext('a'))`, "lock 'a'"},
+		{"library", "postgres.js", `SELECT pg_advisory_xact_lock(hashtext('a'))`, "postgres.js"},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGuarded(t)
-			g.exec(t, rowAt(counterRow, "1")+`CREATE FUNCTION public.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.now() + interval ''2 minutes'''`)
-			config := g.config.Copy()
-			if f.application != "" {
-				config.RuntimeParams["application_name"] = f.application
-			}
-			holder, err := pgx.ConnectConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = holder.PgConn().Conn().Close() })
-			if _, err := holder.PgConn().Exec(t.Context(), "BEGIN;"+f.sql).ReadAll(); err != nil {
-				t.Fatal(err)
-			}
-			// The doctor alone believes that it is two minutes later.
-			g.config.RuntimeParams["search_path"] = "app, public, pg_catalog"
-			fault := guardFault{check: "syncguard_blockers", warn: true, saw: f.saw}
-			if f.byHand {
-				fault.cure = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'postgres.js'`
-			}
-			g.suffer(t, fault)
+			holder := g.blocked(t, f.application, f.sql)
+			ended := fmt.Sprintf(`SELECT pg_terminate_backend(%d, 5000)`, holder.PgConn().PID()) // as if its program had ended it
+			g.suffer(t, guardFault{check: "syncguard_blockers", warn: true, saw: f.saw, cure: ended})
 		})
+	}
+}
+
+// blocked begins a transaction that keeps what sql takes, and makes the doctor alone
+// believe that it is two minutes later.
+func (g *guarded) blocked(t *testing.T, application, sql string) *pgx.Conn {
+	t.Helper()
+	g.exec(t, rowAt(counterRow, "1")+`CREATE FUNCTION public.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.now() + interval ''2 minutes'''`)
+	config := g.config.Copy()
+	if application != "" {
+		config.RuntimeParams["application_name"] = application
+	}
+	holder, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = holder.PgConn().Conn().Close() })
+	if _, err := holder.PgConn().Exec(t.Context(), "BEGIN;"+sql).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	g.config.RuntimeParams["search_path"] = "app, public, pg_catalog"
+	return holder
+}
+
+// One that is at work is cancelled by the fix: its transaction is undone, and its
+// connection lives on.
+//
+// Clauses: K-2.11, K-10.2
+// Mutation: let guardBlockers offer nothing, or terminate, for what is active.
+func TestActiveBlockerIsCancelled(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	holder := g.blocked(t, "shop-web", `SELECT pg_advisory_xact_lock(hashtext('a'))`)
+	behind := g.db.Conn(t, "super")
+	if _, err := behind.Exec(t.Context(), `SELECT pg_advisory_lock(7, 7)`); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := holder.Exec(t.Context(), `SELECT pg_advisory_xact_lock(7, 7)`)
+		answer <- err
+	}()
+	pid := int64(holder.PgConn().PID())
+	pgtest.Eventually(t, "the holder is at work", func(ctx context.Context) (waits bool, err error) {
+		err = behind.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = $1)`, pid).Scan(&waits)
+		return waits, err
+	})
+	fix := g.notOK(t)["syncguard_blockers"].Fix
+	if want := fmt.Sprintf(`SELECT pg_cancel_backend(%d)`, pid); fix == nil || fix.Run != want || fix.As != doctor.Superuser {
+		t.Fatalf("the fix is %+v, want %s", fix, want)
+	}
+	g.exec(t, fix.Run)
+	if refused, ok := errors.AsType[*pgconn.PgError](<-answer); !ok || refused.Code != pgerrcode.QueryCanceled {
+		t.Errorf("the holder was told %v, want that its statement was cancelled", refused)
+	}
+	if found := g.notOK(t); len(found) > 0 {
+		t.Errorf("after the fix:\n%s", said(found))
+	}
+	if _, err := holder.Exec(t.Context(), `ROLLBACK`); err != nil {
+		t.Errorf("its connection: %v", err)
 	}
 }

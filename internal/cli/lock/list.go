@@ -58,5 +58,6 @@ func runList(ctx context.Context, a *app.App, opts listOptions) error {
 	for i, e := range entries {
 		views[i] = viewEntry(e, opts.showSession)
 	}
-	return a.Print(ui.View{Data: views, Columns: columnsOn(store), Name: "key", Empty: "no locks"})
+	warnUnreadable(a, entries...)
+	return a.Print(ui.View{Data: views, Columns: entryColumns(store), Name: "key", Empty: "no locks"})
 }

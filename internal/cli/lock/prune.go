@@ -34,6 +34,9 @@ type prunedView struct {
 	Session    string         `json:"session_id"`
 	AcquiredAt lockstore.Time `json:"acquired_at"`
 	ExpiresAt  lockstore.Time `json:"expires_at"`
+	// As lock list has them.
+	LockIDHash string `json:"lock_id_hash,omitempty"`
+	Fence      string `json:"fence,omitempty"`
 }
 
 const (
@@ -84,7 +87,7 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 		if err != nil {
 			return err
 		}
-		return printPruned(a, opts, found)
+		return printPruned(a, store, opts, found)
 	}
 	if err := a.Protect(); err != nil {
 		return err
@@ -114,7 +117,7 @@ func runPrune(ctx context.Context, a *app.App, opts pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	return printPruned(a, opts, pruned)
+	return printPruned(a, store, opts, pruned)
 }
 
 // on are the options on a backend: one that does not know when a lease ended prunes
@@ -138,8 +141,9 @@ func prunable(ctx context.Context, store lockstore.Store, opts pruneOptions) ([]
 		return nil, err
 	}
 	found := []lockstore.Entry{}
+	age := max(opts.olderThan, store.Capabilities().PruneAfter)
 	for _, e := range lapsed {
-		if -e.Remaining >= opts.olderThan && len(found) < opts.limit {
+		if -e.Remaining >= age && len(found) < opts.limit {
 			found = append(found, e)
 		}
 	}
@@ -148,7 +152,7 @@ func prunable(ctx context.Context, store lockstore.Store, opts pruneOptions) ([]
 
 func askToPrune(ctx context.Context, a *app.App, found []lockstore.Entry) error {
 	for _, e := range found[:min(len(found), shownLocks)] {
-		a.Note("lock %q with token %s of %q, %s", e.Key, e.Token, e.Owner, ui.Left(e.Remaining))
+		a.Note("lock %q with %s of %s, %s", e.Key, grantOf(e), app.Holder(e.Owner), ui.Left(e.Remaining))
 	}
 	if more := len(found) - shownLocks; more > 0 {
 		a.Note("… and %d more; --dry-run shows them all", more)
@@ -156,29 +160,30 @@ func askToPrune(ctx context.Context, a *app.App, found []lockstore.Entry) error 
 	return a.Confirm(ctx, fmt.Sprintf("Delete these %d lapsed entries?", len(found)), pruneFlags)
 }
 
-func printPruned(a *app.App, opts pruneOptions, entries []lockstore.Entry) error {
+func printPruned(a *app.App, store lockstore.Store, opts pruneOptions, entries []lockstore.Entry) error {
 	views := make([]prunedView, len(entries))
 	for i, e := range entries {
 		views[i] = prunedView{
 			Action: actionPrune, DryRun: opts.dryRun, Key: e.Key, Token: app.NewToken(e.Token), Owner: e.Owner,
 			Session: app.SessionText(e.Session, false), AcquiredAt: e.AcquiredAt, ExpiresAt: e.ExpiresAt,
+			LockIDHash: e.LockIDHash, Fence: e.Fence,
 		}
 	}
 	title := "DID"
 	if opts.dryRun {
 		title = "WOULD"
 	}
-	return a.Print(ui.View{
-		Data: views,
-		Columns: []ui.Column{
-			{Title: title, Field: "action"},
-			{Title: "KEY", Field: "key"},
-			{Title: "TOKEN", Field: "token", Kind: ui.Number},
-			{Title: "OWNER", Field: "owner"},
-			{Title: "ACQUIRED", Field: "acquired_at", Kind: ui.Since},
-			{Title: "LAPSED", Field: "expires_at", Kind: ui.Since},
-			{Title: "SESSION", Field: "session_id", Wide: true},
-		},
-		Name: "key", Empty: "nothing to prune",
-	})
+	columns := []ui.Column{
+		{Title: title, Field: "action"},
+		{Title: "KEY", Field: "key"},
+		{Title: "TOKEN", Field: "token", Kind: ui.Number},
+		app.OwnerColumn(store, "owner"),
+		{Title: "ACQUIRED", Field: "acquired_at", Kind: ui.Since},
+		{Title: "LAPSED", Field: "expires_at", Kind: ui.Since},
+		{Title: "SESSION", Field: "session_id", Wide: true},
+	}
+	if store.Capabilities().LockIDs {
+		columns = append(columns, lockIDColumns()...)
+	}
+	return a.Print(ui.View{Data: views, Columns: columns, Name: "key", Empty: "nothing to prune"})
 }

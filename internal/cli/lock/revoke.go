@@ -16,10 +16,19 @@ import (
 type revokeOptions struct {
 	key, reason, operator string
 	token                 app.TokenFlag
+	lockIDHash            string
 	anyToken, yes, dryRun bool
 	endSession            bool
 	fenceAccounts         []string
 	bulk                  bulkOptions
+}
+
+// named tells that the caller says which grant is meant.
+func (o revokeOptions) named() bool { return o.token.Token != 0 || o.lockIDHash != "" }
+
+// means tells that the entry is the grant that the caller named.
+func (o revokeOptions) means(e lockstore.Entry) bool {
+	return (o.token.Token == 0 || o.token.Token == e.Token) && (o.lockIDHash == "" || o.lockIDHash == e.LockIDHash)
 }
 
 func newRevokeCmd(a *app.App) *cobra.Command {
@@ -29,7 +38,8 @@ func newRevokeCmd(a *app.App) *cobra.Command {
 		SuggestFor: []string{"steal", "break", "kill"},
 		Short:      "Take locks away from their holders, with an audit row each",
 		Long: "Show who holds the lock, ask, then delete that very grant and write an audit row, or do\n" +
-			"neither. Without a terminal it needs --yes, and --token N (the grant you saw) or --any-token.\n\n" +
+			"neither. Without a terminal it needs --yes, and --token N (the grant you saw) or --any-token.\n" +
+			"--lock-id-hash names the grant in SyncGuard's tables, also where its fence is no token.\n\n" +
 			"Exit 0 REVOKED, 3 NOT_HELD, 6 TOKEN_MOVED (a newer grant stands; look again), 4 blocked,\n" +
 			"10 revoked, and not every fence is raised.\n\n" +
 			"The holder is not stopped by this: its writes are refused from the moment a higher token\n" +
@@ -53,6 +63,7 @@ func newRevokeCmd(a *app.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&opts.reason, "reason", "", "why; the audit row keeps it (required)")
 	flags.Var(&opts.token, "token", "revoke only this grant")
+	flags.StringVar(&opts.lockIDHash, "lock-id-hash", "", "revoke only the grant of the lock id with this `HASH` (lock show)")
 	flags.BoolVar(&opts.anyToken, "any-token", false, "revoke whichever grant stands")
 	flags.BoolVar(&opts.endSession, "end-session", false, "end the holder's session too, with all its locks")
 	flags.StringArrayVar(&opts.fenceAccounts, "fence-account", nil, "also raise the fence of this account_id of paydb above the holder (repeatable)")
@@ -80,7 +91,7 @@ func runRevoke(ctx context.Context, a *app.App, opts revokeOptions, named bool) 
 	case !named:
 		return app.UsageError("give KEY, or select with --owner, --session or --prefix", "dlockctl revoke needs KEY or a selection")
 	case opts.bulk.expect >= 0:
-		return app.UsageError("for one lock, --token says which grant is meant", "--expect-count counts what --owner, --session and --prefix select")
+		return app.UsageError("for one lock, --token or --lock-id-hash says which grant is meant", "--expect-count counts what --owner, --session and --prefix select")
 	}
 	return runRevokeOne(ctx, a, opts)
 }
@@ -98,8 +109,8 @@ func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
 	if err != nil {
 		return err
 	}
-	if opts.endSession && !store.Capabilities().Sessions {
-		return app.Lacks(store, "sessions", "leave --end-session out: there is none to acquire again under")
+	if err := able(store, opts); err != nil {
+		return err
 	}
 	if err := knownAccounts(ctx, a, opts.fenceAccounts); err != nil {
 		return err
@@ -107,12 +118,13 @@ func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
 	entry, err := store.Show(ctx, opts.key)
 	switch {
 	case errors.Is(err, lockstore.ErrNotFound):
-		return finish(ctx, a, opts, lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: opts.key, Presented: opts.token.Token})
+		return finish(ctx, a, opts, lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: opts.key, Presented: opts.token.Token, PresentedHash: opts.lockIDHash})
 	case err != nil:
 		return err
-	case opts.token.Token != 0 && opts.token.Token != entry.Token:
+	case !opts.means(entry):
 		return finish(ctx, a, opts, lockstore.LockOutcome{
-			Outcome: lockstore.TokenMoved, Key: opts.key, Owner: entry.Owner, Token: entry.Token, Presented: opts.token.Token,
+			Outcome: lockstore.TokenMoved, Key: entry.Key, Owner: entry.Owner, Token: entry.Token, Presented: opts.token.Token,
+			LockIDHash: entry.LockIDHash, PresentedHash: opts.lockIDHash,
 		})
 	}
 	also, err := alsoRevoked(ctx, store, opts, entry)
@@ -120,18 +132,33 @@ func runRevokeOne(ctx context.Context, a *app.App, opts revokeOptions) error {
 		return err
 	}
 	if opts.dryRun {
-		return printPlan(a, opts, entry, also)
+		return printPlan(a, store, opts, entry, also)
 	}
 	if !opts.yes {
 		if err := ask(ctx, a, opts, entry, also); err != nil {
 			return err
 		}
 	}
-	outcome, err := revoke(ctx, store, opts, entry.Token)
+	outcome, err := revoke(ctx, store, opts, entry)
 	if err != nil {
 		return err
 	}
 	return finish(ctx, a, opts, outcome)
+}
+
+// able refuses what the backend does not have, before anything is looked up.
+func able(store lockstore.Store, opts revokeOptions) error {
+	switch has := store.Capabilities(); {
+	case opts.endSession && !has.Sessions:
+		return app.Lacks(store, "sessions", "leave --end-session out: there is none to acquire again under")
+	case len(opts.fenceAccounts) > 0 && !has.GlobalTokens:
+		return app.Lacks(store, "tokens that an account can be fenced by", "leave --fence-account out: a token counts for its key alone")
+	case opts.lockIDHash != "" && !has.LockIDs:
+		return app.Lacks(store, "lock ids", "leave --lock-id-hash out: --token names the grant")
+	case opts.lockIDHash != "":
+		return lockstore.ValidLockIDHash(opts.lockIDHash)
+	}
+	return nil
 }
 
 // openToRevoke opens the store for reading when nothing will be changed, and
@@ -148,8 +175,11 @@ func openToRevoke(ctx context.Context, a *app.App, opts revokeOptions) (lockstor
 
 // alsoRevoked lists what goes with the holder's session.
 func alsoRevoked(ctx context.Context, store lockstore.Store, opts revokeOptions, entry lockstore.Entry) ([]lockstore.Entry, error) {
-	if !opts.endSession {
+	switch {
+	case !opts.endSession:
 		return nil, nil
+	case entry.Session == "": // without one, the filter below would be every lock
+		return nil, app.UsageError("leave --end-session out", "which session lock %q stands under is not known, so that none can be ended", entry.Key)
 	}
 	all, err := store.List(ctx, lockstore.Filter{Session: entry.Session})
 	return slices.DeleteFunc(all, func(e lockstore.Entry) bool { return e.Key == entry.Key }), err
@@ -162,6 +192,8 @@ func saidAloud(a *app.App, opts revokeOptions) error {
 	switch {
 	case opts.token.Token != 0 && opts.anyToken:
 		return app.UsageError("give one of them", "--token names one grant and --any-token none")
+	case opts.lockIDHash != "" && opts.anyToken:
+		return app.UsageError("give one of them", "--lock-id-hash names one grant and --any-token none")
 	case opts.dryRun:
 		return nil
 	case unseen && !opts.yes:
@@ -169,8 +201,8 @@ func saidAloud(a *app.App, opts revokeOptions) error {
 			Exit: app.Refused, Code: "not_confirmed", Message: "revoke needs a confirmation, and there is no terminal to ask on",
 			Hint: "look with --dry-run, then say yes by flags: --yes --token N, or --yes --any-token",
 		}
-	case unseen && opts.token.Token == 0 && !opts.anyToken:
-		return app.UsageError("--token N is the grant you saw (dlockctl lock show); --any-token is whichever stands",
+	case unseen && !opts.named() && !opts.anyToken:
+		return app.UsageError("--token N is the grant you saw (dlockctl lock show); --any-token is whichever stands; --lock-id-hash HASH is one that has no token",
 			"--yes needs --token N or --any-token")
 	}
 	return nil
@@ -193,11 +225,15 @@ func ask(ctx context.Context, a *app.App, opts revokeOptions, entry lockstore.En
 
 // describe says what a revoke is about to break.
 func describe(a *app.App, e lockstore.Entry) {
+	if e.State == lockstore.Unreadable {
+		a.Note("lock %q has a value that cannot be read, with token %s: who holds it is not known", e.Key, e.Token)
+		return
+	}
 	age, left := ui.Ago(e.Age), ui.Left(e.Remaining)
 	if e.ExpiresAt.Infinite {
 		left = "never expires"
 	}
-	a.Note("lock %q is held by %q with token %s, acquired %s, %s", e.Key, e.Owner, e.Token, age, left)
+	a.Note("lock %q is held by %s with %s, acquired %s, %s", e.Key, app.Holder(e.Owner), grantOf(e), age, left)
 }
 
 // anyTokenTries bounds how often --any-token follows a key that changes hands.
@@ -205,9 +241,9 @@ const anyTokenTries = 5
 
 // revoke deletes the grant that was seen. With --any-token, which names no
 // grant, it follows a newer one that took over meanwhile.
-func revoke(ctx context.Context, store lockstore.Store, opts revokeOptions, token lockstore.Token) (lockstore.LockOutcome, error) {
+func revoke(ctx context.Context, store lockstore.Store, opts revokeOptions, seen lockstore.Entry) (lockstore.LockOutcome, error) {
 	params := lockstore.RevokeParams{
-		Key: opts.key, Token: token, Operator: opts.operator, Reason: opts.reason,
+		Key: opts.key, Token: seen.Token, LockIDHash: seen.LockIDHash, Operator: opts.operator, Reason: opts.reason,
 		EndSession: opts.endSession, FenceAccounts: opts.fenceAccounts,
 	}
 	for try := 1; ; try++ {
@@ -215,7 +251,7 @@ func revoke(ctx context.Context, store lockstore.Store, opts revokeOptions, toke
 		if err != nil || outcome.Outcome != lockstore.TokenMoved || !opts.anyToken || try == anyTokenTries {
 			return outcome, err
 		}
-		params.Token = outcome.Token
+		params.Token, params.LockIDHash = outcome.Token, outcome.LockIDHash
 	}
 }
 

@@ -52,7 +52,7 @@ func runRevokeMany(ctx context.Context, a *app.App, opts revokeOptions) error {
 		return err
 	}
 	if opts.dryRun {
-		return printPlans(a, opts, entries)
+		return printPlans(a, store, opts, entries)
 	}
 	expect := opts.bulk.expect
 	if expect < 0 {
@@ -72,7 +72,7 @@ func runRevokeMany(ctx context.Context, a *app.App, opts revokeOptions) error {
 	if err != nil {
 		return unchanged(err)
 	}
-	return printMany(a, opts, outcomes)
+	return printMany(a, store, opts, outcomes)
 }
 
 // unchanged says that another number than the expected one changed nothing.
@@ -88,8 +88,8 @@ func unchanged(err error) error {
 func bulkSaidAloud(a *app.App, opts revokeOptions) error {
 	unseen := opts.yes || !a.Streams.Interactive()
 	switch {
-	case opts.token.Token != 0 || opts.anyToken:
-		return app.UsageError("in bulk, --expect-count N says which grants are meant", "--token and --any-token are for one KEY")
+	case opts.named() || opts.anyToken:
+		return app.UsageError("in bulk, --expect-count N says which grants are meant", "--token, --lock-id-hash and --any-token are for one KEY")
 	case opts.endSession || len(opts.fenceAccounts) > 0:
 		return app.UsageError("revoke the locks one by one for that", "--end-session and --fence-account are for one KEY")
 	case opts.dryRun:
@@ -116,12 +116,12 @@ func askMany(ctx context.Context, a *app.App, opts revokeOptions, entries []lock
 	return a.Confirm(ctx, fmt.Sprintf("Revoke these %d locks?", len(entries)), "--yes --expect-count N")
 }
 
-func printPlans(a *app.App, opts revokeOptions, entries []lockstore.Entry) error {
+func printPlans(a *app.App, store lockstore.Store, opts revokeOptions, entries []lockstore.Entry) error {
 	plans := make([]planView, len(entries))
 	for i, e := range entries {
 		plans[i] = planOf(opts, e)
 	}
-	if err := a.Print(ui.View{Data: plans, Columns: planColumns()[:7], Name: "key", Empty: "no lock matches"}); err != nil {
+	if err := a.Print(ui.View{Data: plans, Columns: planColumns(store)[:7], Name: "key", Empty: "no lock matches"}); err != nil {
 		return err
 	}
 	if len(entries) > 0 {
@@ -130,16 +130,20 @@ func printPlans(a *app.App, opts revokeOptions, entries []lockstore.Entry) error
 	return nil
 }
 
-func printMany(a *app.App, opts revokeOptions, outcomes []lockstore.LockOutcome) error {
+func printMany(a *app.App, store lockstore.Store, opts revokeOptions, outcomes []lockstore.LockOutcome) error {
 	views := make([]outcomeView, len(outcomes))
 	for i, o := range outcomes {
 		views[i] = viewOutcome(opts, o)
 	}
-	columns := outcomeColumns()
-	err := a.Print(ui.View{Data: views, Columns: append(columns[:4:4], ui.Column{Title: "AUDIT", Field: "audit_id", Kind: ui.Number}), Name: "key"})
-	if err != nil {
+	columns := append(outcomeColumns()[:4:4], ui.Column{Title: "AUDIT", Field: "audit_id", Kind: ui.Number})
+	columns[2] = app.OwnerColumn(store, "owner")
+	if err := a.Print(ui.View{Data: views, Columns: columns, Name: "key"}); err != nil {
 		return err
 	}
-	a.Aside("note: each holder's writes are refused once a higher token reaches its resource; while its session lives it may acquire again")
+	again := ""
+	if store.Capabilities().Sessions {
+		again = "; while its session lives it may acquire again"
+	}
+	a.Aside("note: each holder's writes are refused once a higher token reaches its resource%s", again)
 	return nil
 }

@@ -29,13 +29,17 @@ func planOf(opts revokeOptions, entry lockstore.Entry) planView {
 	}
 }
 
-func printPlan(a *app.App, opts revokeOptions, entry lockstore.Entry, also []lockstore.Entry) error {
+func printPlan(a *app.App, store lockstore.Store, opts revokeOptions, entry lockstore.Entry, also []lockstore.Entry) error {
 	plan := planOf(opts, entry)
 	for _, e := range also {
 		plan.Also = append(plan.Also, viewEntry(e, false))
 	}
-	if err := a.Print(ui.View{Data: plan, Columns: planColumns(), Name: "key"}); err != nil {
+	if err := a.Print(ui.View{Data: plan, Columns: planColumns(store), Name: "key"}); err != nil {
 		return err
+	}
+	if entry.Token == 0 {
+		a.Aside("to revoke it: --yes --lock-id-hash %s", entry.LockIDHash)
+		return nil
 	}
 	a.Aside("to revoke it: --yes --token %s", entry.Token)
 	return nil
@@ -51,8 +55,11 @@ type outcomeView struct {
 	TokenStr     string            `json:"token_str,omitempty"`
 	Presented    lockstore.Token   `json:"presented_token,omitempty"`
 	PresentedStr string            `json:"presented_token_str,omitempty"`
-	Operator     string            `json:"operator"`
-	Reason       string            `json:"reason"`
+	// LockIDHash and PresentedHash are the same two where a grant has a lock id.
+	LockIDHash    string `json:"lock_id_hash,omitempty"`
+	PresentedHash string `json:"presented_lock_id_hash,omitempty"`
+	Operator      string `json:"operator"`
+	Reason        string `json:"reason"`
 	// Session is masked (K-2.12).
 	Session      string        `json:"session_id,omitempty"`
 	SessionEnded bool          `json:"session_ended,omitempty"`
@@ -68,7 +75,7 @@ type outcomeView struct {
 func viewOutcome(opts revokeOptions, o lockstore.LockOutcome) outcomeView {
 	v := outcomeView{
 		Outcome: o.Outcome, Key: o.Key, AuditID: o.AuditID, Owner: o.Owner, Token: o.Token, Presented: o.Presented,
-		Operator: opts.operator, Reason: opts.reason, Session: app.SessionText(o.Session, false), SessionEnded: o.SessionEnded, Fence: o.Fence,
+		LockIDHash: o.LockIDHash, PresentedHash: o.PresentedHash, Operator: opts.operator, Reason: opts.reason, Session: app.SessionText(o.Session, false), SessionEnded: o.SessionEnded, Fence: o.Fence,
 	}
 	if o.Token != 0 {
 		v.TokenStr = o.Token.String()
@@ -114,11 +121,23 @@ func finish(ctx context.Context, a *app.App, opts revokeOptions, outcome locksto
 	case lockstore.TokenMoved:
 		return &app.Failure{
 			Exit: app.Refused, Code: "token_moved",
-			Message: fmt.Sprintf("lock %q is now held by %q with token %s, not %s; nothing was changed", opts.key, outcome.Owner, outcome.Token, outcome.Presented),
+			Message: fmt.Sprintf("lock %q is now held by %s %s; nothing was changed", opts.key, app.Holder(outcome.Owner), moved(outcome)),
 			Hint:    "look again: " + command(a, "lock show", opts.key),
 		}
 	default:
 		return fmt.Errorf("revoke lock %q: outcome %q is unknown to this program", opts.key, outcome.Outcome)
+	}
+}
+
+// moved tells the grant that stands from the one that was meant.
+func moved(o lockstore.LockOutcome) string {
+	switch {
+	case o.Presented != 0 && o.Token != 0 && o.Presented != o.Token:
+		return fmt.Sprintf("with token %s, not %s", o.Token, o.Presented)
+	case o.PresentedHash != "" && o.PresentedHash != o.LockIDHash:
+		return fmt.Sprintf("with lock id hash %s, not %s", o.LockIDHash, o.PresentedHash)
+	default:
+		return fmt.Sprintf("with a fence that is no token, not with token %s", o.Presented)
 	}
 }
 
@@ -142,18 +161,26 @@ func revoked(a *app.App, opts revokeOptions, outcome lockstore.LockOutcome, fenc
 	if outcome.SessionEnded || outcome.Owner == "" { // where no lock names an owner, there are no sessions
 		again = ""
 	}
+	if outcome.Token == 0 {
+		a.Note("note: the fence was no token: whether the resource refuses its holder's writes, nobody can tell")
+		return nil
+	}
 	a.Note("note: the holder's writes are refused once a token above %s reaches the resource%s", outcome.Token, again)
 	return nil
 }
 
-func planColumns() []ui.Column {
-	return append([]ui.Column{
+func planColumns(store lockstore.Store) []ui.Column {
+	columns := append([]ui.Column{
 		{Title: "WOULD", Field: "action", Tones: map[string]ui.Tone{"revoke": ui.Warn}},
-	}, append(entryColumns()[:6],
+	}, append(seenColumns(store),
 		ui.Column{Title: "OPERATOR", Field: "operator"},
 		ui.Column{Title: "REASON", Field: "reason"},
 		ui.Column{Title: "ENDS SESSION", Field: "end_session", Optional: true},
 		ui.Column{Title: "FENCES", Field: "fence_accounts", Optional: true})...)
+	if store.Capabilities().LockIDs {
+		columns = append(columns, lockIDColumns()...)
+	}
+	return columns
 }
 
 func outcomeColumns() []ui.Column {
@@ -165,6 +192,7 @@ func outcomeColumns() []ui.Column {
 		{Title: "OWNER", Field: "owner", Optional: true},
 		{Title: "TOKEN", Field: "token", Kind: ui.Number, Optional: true},
 		{Title: "PRESENTED", Field: "presented_token", Kind: ui.Number, Optional: true, Wide: true},
+		{Title: "LOCK ID HASH", Field: "lock_id_hash", Optional: true, Wide: true},
 		{Title: "AUDIT", Field: "audit_id", Kind: ui.Number, Optional: true},
 		{Title: "SESSION ENDED", Field: "session_ended", Optional: true},
 		{Title: "ALSO REVOKED", Field: "also_revoked", Optional: true, Count: true},

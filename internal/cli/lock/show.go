@@ -41,7 +41,8 @@ func runShow(ctx context.Context, a *app.App, key string, showSession bool) erro
 	if err != nil {
 		return err
 	}
-	return a.Print(ui.View{Data: viewEntry(entry, showSession), Columns: columnsOn(store), Name: "key"})
+	warnUnreadable(a, entry)
+	return a.Print(ui.View{Data: viewEntry(entry, showSession), Columns: entryColumns(store), Name: "key"})
 }
 
 // notFound says so when the same name in other bytes is held: two programs that

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/dlockctl/dlockctl/internal/cli/app"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 )
 
@@ -36,7 +37,7 @@ func heldTwin(ctx context.Context, store lockstore.Store, key string) (string, e
 		case err != nil:
 			return "", err
 		}
-		return fmt.Sprintf("%+q, which looks the same as %+q, is another key, and is held by %q with token %s", twin, key, entry.Owner, entry.Token), nil
+		return fmt.Sprintf("%+q, which looks the same as %+q, is another key, and is held by %s with %s", twin, key, app.Holder(entry.Owner), grantOf(entry)), nil
 	}
 	return "", nil
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ type entryView struct {
 	Owner      string         `json:"owner"`
 	Session    string         `json:"session_id"` // masked unless asked for (K-2.12)
 	State      string         `json:"state"`
-	AcquiredAt lockstore.Time `json:"acquired_at"`
+	AcquiredAt lockstore.Time `json:"acquired_at,omitzero"` // absent of one that cannot be read
 	ExpiresAt  lockstore.Time `json:"expires_at"`
 	// AgeMS and RemainingMS are counted by the database's clock (K-2.1).
 	AgeMS            int64          `json:"age_ms"`
@@ -30,6 +31,8 @@ type entryView struct {
 	// KeyHash and LockIDHash are what SyncGuard's telemetry calls them.
 	KeyHash    string `json:"key_hash,omitempty"`
 	LockIDHash string `json:"lock_id_hash,omitempty"`
+	// Fence is what the row has for a fence where that is no token.
+	Fence string `json:"fence,omitempty"`
 }
 
 // The states of an entry.
@@ -39,6 +42,7 @@ const (
 	// Where a lease is held for a while past its end (Capabilities.Tolerance).
 	stateInTolerance = string(lockstore.InTolerance)
 	stateStale       = string(lockstore.Stale)
+	stateUnreadable  = string(lockstore.Unreadable)
 )
 
 func viewEntry(e lockstore.Entry, showSession bool) entryView {
@@ -46,7 +50,8 @@ func viewEntry(e lockstore.Entry, showSession bool) entryView {
 		Key: e.Key, Token: app.NewToken(e.Token), Owner: e.Owner, Session: app.SessionText(e.Session, showSession),
 		State: stateHeld, AcquiredAt: e.AcquiredAt, ExpiresAt: e.ExpiresAt,
 		AgeMS: e.Age.Milliseconds(), RemainingMS: e.Remaining.Milliseconds(),
-		Expired: e.Expired, SessionExpiresAt: e.SessionExpiresAt, BlockedBy: e.BlockedBy, Waiters: e.Waiters, KeyHash: e.KeyHash, LockIDHash: e.LockIDHash,
+		Expired: e.Expired, SessionExpiresAt: e.SessionExpiresAt, BlockedBy: e.BlockedBy, Waiters: e.Waiters,
+		KeyHash: e.KeyHash, LockIDHash: e.LockIDHash, Fence: e.Fence,
 	}
 	if e.Expired {
 		v.State = stateLapsed
@@ -62,29 +67,59 @@ func viewEntry(e lockstore.Entry, showSession bool) entryView {
 	return v
 }
 
-func entryColumns() []ui.Column {
-	return []ui.Column{
-		{Title: "KEY", Field: "key"},
-		{Title: "TOKEN", Field: "token", Kind: ui.Number},
-		{Title: "OWNER", Field: "owner"},
-		{Title: "STATE", Field: "state", Tones: map[string]ui.Tone{stateHeld: ui.Good, stateLapsed: ui.Faint, stateInTolerance: ui.Warn, stateStale: ui.Faint}},
-		{Title: "ACQUIRED", Field: "acquired_at", Kind: ui.Since, Relative: "age_ms"},
-		{Title: "EXPIRES", Field: "expires_at", Kind: ui.Until, Relative: "remaining_ms"},
-		{Title: "SESSION", Field: "session_id", Wide: true},
-		{Title: "SESSION EXPIRES", Field: "session_expires_at", Kind: ui.Until, Relative: "session_remaining_ms", Wide: true, Optional: true},
-		{Title: "BLOCKED BY", Field: "blocked_by", Wide: true, Optional: true},
-		{Title: "WAITERS", Field: "waiters", Kind: ui.Number, Wide: true, Optional: true},
+// warnUnreadable says of each lock that cannot be read what it does, and what to do.
+func warnUnreadable(a *app.App, entries ...lockstore.Entry) {
+	for _, e := range entries {
+		if e.State == lockstore.Unreadable {
+			a.Warn("lock %q has a value that cannot be read: who holds it is not known, and nobody acquires it", e.Key)
+			a.Hint(a.Command("doctor") + " says why; this takes it away: " + command(a, "revoke", e.Key, "--token", e.Token.String(), "--reason", "TEXT"))
+		}
 	}
 }
 
-// columnsOn are entryColumns, with what a backend shows that shares its rows with a
-// library.
-func columnsOn(store lockstore.Store) []ui.Column {
-	columns := entryColumns()
-	if store.Capabilities().LockIDs {
-		columns = append(columns, ui.Column{Title: "KEY HASH", Field: "key_hash", Wide: true}, ui.Column{Title: "LOCK ID HASH", Field: "lock_id_hash", Wide: true, Optional: true})
+// seenColumns tell which grant it is, and how it stands.
+func seenColumns(store lockstore.Store) []ui.Column {
+	return []ui.Column{
+		{Title: "KEY", Field: "key"},
+		{Title: "TOKEN", Field: "token", Kind: ui.Number},
+		app.OwnerColumn(store, "owner"),
+		{Title: "STATE", Field: "state", Tones: map[string]ui.Tone{stateHeld: ui.Good, stateLapsed: ui.Faint, stateInTolerance: ui.Warn, stateStale: ui.Faint, stateUnreadable: ui.Bad}},
+		{Title: "ACQUIRED", Field: "acquired_at", Kind: ui.Since, Relative: "age_ms"},
+		{Title: "EXPIRES", Field: "expires_at", Kind: ui.Until, Relative: "remaining_ms"},
+	}
+}
+
+// entryColumns are all of a lock, with what a backend shows that shares its rows with
+// a library.
+func entryColumns(store lockstore.Store) []ui.Column {
+	has := store.Capabilities()
+	columns := append(seenColumns(store), []ui.Column{
+		{Title: "SESSION", Field: "session_id", Wide: true, Optional: !has.Sessions},
+		{Title: "SESSION EXPIRES", Field: "session_expires_at", Kind: ui.Until, Relative: "session_remaining_ms", Wide: true, Optional: true},
+		{Title: "BLOCKED BY", Field: "blocked_by", Wide: true, Optional: true},
+		{Title: "WAITERS", Field: "waiters", Kind: ui.Number, Wide: true, Optional: true},
+	}...)
+	if has.LockIDs {
+		columns = append(columns, ui.Column{Title: "KEY HASH", Field: "key_hash", Wide: true})
+		columns = append(columns, lockIDColumns()...)
 	}
 	return columns
+}
+
+// lockIDColumns name a grant that has no token.
+func lockIDColumns() []ui.Column {
+	return []ui.Column{
+		{Title: "LOCK ID HASH", Field: "lock_id_hash", Wide: true, Optional: true},
+		{Title: "FENCE", Field: "fence", Wide: true, Optional: true},
+	}
+}
+
+// grantOf names a grant in a sentence: by its token, where it has one.
+func grantOf(e lockstore.Entry) string {
+	if e.Fence == "" {
+		return "token " + e.Token.String()
+	}
+	return fmt.Sprintf("the fence %q, which is no token, and lock id hash %s", e.Fence, e.LockIDHash)
 }
 
 // command is a command on one key as a shell and then this program read it, on

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,10 +137,15 @@ func watchLine(a *app.App, stream *app.Stream, view changeView, entry lockstore.
 	case entry.ExpiresAt.Infinite:
 		rest = "never expires"
 	}
-	line := fmt.Sprintf("%s  %s  %s  token %s  %s  %s",
+	parts := []string{
 		stream.Paint(ui.Faint, a.Streams.Now().Format(time.TimeOnly)), stream.Paint(tones[view.Change], fmt.Sprintf("%-7s", view.Change)),
-		ui.Visible(view.Key), entry.Token, ui.Visible(view.Owner), rest)
-	if wide {
+		ui.Visible(view.Key), grantOf(entry),
+	}
+	if view.Owner != "" { // a backend's rows may name none
+		parts = append(parts, ui.Visible(view.Owner))
+	}
+	line := strings.Join(append(parts, rest), "  ")
+	if wide && view.Session != "" {
 		line += "  session " + ui.Visible(view.Session)
 	}
 	return line

@@ -69,15 +69,23 @@ func syncGuardTarget(ctx context.Context, a *app.App, cfg *config.Config, audit 
 		if whose != "" {
 			return &app.Failure{Exit: app.Refused, Code: "wrong_database", Message: "the address given for SyncGuard's tables is that of " + whose, Hint: "correct lock.dsn, or name another schema in its search_path"}
 		}
+		found, err := tables.Look(ctx, conn, t.Tables)
+		if err != nil {
+			return err
+		}
+		// The history stands beside the tables; without them, it tells where they were.
+		if t.schema = found.Schema; t.schema == "" {
+			if t.schema, err = tables.Where(ctx, conn, tables.History); err != nil {
+				return err
+			}
+		}
 		// Who asked once has it among what is applied and looked for.
-		rows, err := flyway.AppliedIn(ctx, conn, "", tables.History)
+		rows, err := flyway.AppliedIn(ctx, conn, t.schema, tables.History)
 		if err != nil {
 			return fmt.Errorf("read the history of %s: %w", t.Name, err)
 		}
 		t.Audit = t.Audit || slices.ContainsFunc(rows, func(row flyway.Row) bool { return row.Script == auditScript })
-		found, err := tables.Look(ctx, conn, t.Tables)
-		t.schema = found.Schema
-		return err
+		return nil
 	})
 }
 
@@ -123,13 +131,13 @@ func (t Target) adopt(ctx context.Context, m *flyway.Migrator) (bool, error) {
 	if t.Name != targetSyncGuard {
 		return false, nil
 	}
-	status, err := m.Status(ctx)
-	if err != nil || status.HistoryExists {
+	found, err := t.shape(ctx)
+	if err != nil {
 		return false, err
 	}
-	found, err := t.shape(ctx)
+	status, err := m.Status(ctx)
 	switch {
-	case err != nil:
+	case err != nil || status.HistoryExists:
 		return false, err
 	case found.Absent():
 		if err := t.Tables.Creatable(); err != nil {
@@ -180,12 +188,41 @@ func (t Target) adoptable(ctx context.Context, version string) error {
 	return nil
 }
 
+// shape is what stands under the names that are configured. It refuses tables of other
+// names beside: there is one history and one audit for a schema, and what is made or
+// taken for SyncGuard's may be what nobody works on.
 func (t Target) shape(ctx context.Context) (found tables.Found, err error) {
 	err = t.asked(ctx, func(conn *pgx.Conn) error {
-		found, err = tables.Look(ctx, conn, t.Tables)
-		return err
+		if found, err = tables.Look(ctx, conn, t.Tables); err != nil {
+			return err
+		}
+		others, err := tables.Others(ctx, conn, t.Tables, found.Schema)
+		if err != nil || len(others) == 0 {
+			return err
+		}
+		return t.otherNames(others)
 	})
 	return found, err
+}
+
+// otherNames says which tables nobody has named, and how to.
+func (t Target) otherNames(others []tables.Other) error {
+	texts, settings := []string{}, []string{}
+	for _, o := range others {
+		kind, setting := "counters", "syncguard.fence_table"
+		if o.Lock {
+			kind, setting = "locks", "syncguard.lock_table"
+		}
+		texts = append(texts, fmt.Sprintf("%s %s", kind, pgx.Identifier{o.Schema, o.Table}.Sanitize()))
+		settings = append(settings, fmt.Sprintf("%s: %s", setting, o.Table))
+	}
+	return &app.Failure{
+		Exit: app.Refused, Code: "other_names",
+		Message: fmt.Sprintf("SyncGuard's tables stand here under other names than %s and %s: %s", t.Tables.Lock, t.Tables.Fence, strings.Join(texts, ", ")),
+		Hint: "nothing was changed; if clients use those, configure " + strings.Join(settings, " and ") +
+			"; if both are in use, give each pair a schema of its own, and name it alone in the search_path; if nobody uses those, drop them or move them to a schema that no search_path names",
+		Details: map[string][]tables.Other{"others": others},
+	}
 }
 
 // different says exactly what keeps the tables from being the library's.

@@ -126,7 +126,8 @@ func TestSyncGuardUnderOtherNames(t *testing.T) {
 		t.Errorf("%d of the two indexes were made", n)
 	}
 	// With the default names it is another pair: there is one history a schema.
-	guarded(t, db, nil, "up").check(t, app.History, "", "V1__")
+	guarded(t, db, nil, "up").check(t, app.Refused, "", `locks "guard"."AppLocks", counters "guard"."app_counters"`)
+	guarded(t, db, nil, "validate").check(t, app.Findings, "V1__", "")
 	other := pgtest.Servers(t, 16).Lock.EmptyDB(t)
 	library(t, other)
 	sql(t, other, `CREATE SCHEMA first; ALTER DATABASE "`+other.Name+`" SET search_path = first, public`)
@@ -136,6 +137,80 @@ func TestSyncGuardUnderOtherNames(t *testing.T) {
 	}
 	env["DLOCKCTL_SYNCGUARD_LOCK_TABLE"] = strings.Repeat("l", 58)
 	guarded(t, pgtest.Servers(t, 16).Lock.EmptyDB(t), env, "up").check(t, app.Usage, "", "give at most 57")
+}
+
+// A pair of other names is neither passed over for new and empty tables, nor recorded as
+// the other one, be the configured pair there, adopted, or not.
+//
+// Clauses: K-10.2
+// Mutation: leave Others out of shape, or look at shape behind the history in adopt.
+func TestSyncGuardOtherNames(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Servers(t, 16).Lock.EmptyDB(t)
+	library(t, db)
+	sql(t, db, `CREATE SCHEMA app; ALTER DATABASE "`+db.Name+`" SET search_path = app, public`)
+	env := map[string]string{"DLOCKCTL_SYNCGUARD_LOCK_TABLE": "app_locks", "DLOCKCTL_SYNCGUARD_FENCE_TABLE": "app_counters"}
+	sql(t, db, `INSERT INTO syncguard_fence_counters VALUES ('fence:a', 41, 'a')`)
+	refused := func(env map[string]string, args ...string) {
+		t.Helper()
+		for _, part := range []string{`"code": "other_names"`, `"lock": true`, "syncguard.lock_table: "} {
+			guarded(t, db, env, append(args, "-o", "json")...).check(t, app.Refused, "", part)
+		}
+	}
+	// The application's are in public under the default names; nothing is made in app.
+	refused(env, "up")
+	refused(env, "baseline", "1", "--target", "syncguard")
+	if n := number(t, db, `SELECT count(*) FROM pg_tables WHERE schemaname IN ('app', 'public')`); n != 2 {
+		t.Errorf("there are %d tables", n)
+	}
+	guarded(t, db, nil, "up").check(t, app.OK, "syncguard", "")
+	// The second pair comes later, beside what was adopted; from either side it is said.
+	sql(t, db, `CREATE TABLE app_locks (LIKE syncguard_locks INCLUDING ALL); CREATE TABLE app_counters (LIKE syncguard_fence_counters INCLUDING ALL);
+		ALTER TABLE app.app_locks SET SCHEMA public; ALTER TABLE app.app_counters SET SCHEMA public`)
+	refused(nil, "up")
+	refused(env, "up")
+	// In a schema of its own it is another deployment.
+	sql(t, db, `ALTER TABLE app_locks SET SCHEMA app; ALTER TABLE app_counters SET SCHEMA app`)
+	guarded(t, db, nil, "up").check(t, app.OK, "syncguard", "")
+	guarded(t, db, env, "up").check(t, app.OK, "syncguard", "")
+}
+
+// The history is looked for beside the tables, wherever the search_path begins: who asked
+// for the audit is not asked again, and tables that are gone are missed where they were.
+//
+// Clauses: K-10.2, K-9.3
+// Mutation: read the history of "" in syncGuardTarget, or leave Where out of it.
+func TestSyncGuardHistoryBesideTheTables(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Servers(t, 16).Lock.EmptyDB(t)
+	library(t, db)
+	sql(t, db, `CREATE SCHEMA first; ALTER DATABASE "`+db.Name+`" SET search_path = first, public`)
+	guarded(t, db, nil, "up", "--audit").check(t, app.OK, "syncguard", "applied R__keep_audit")
+	guarded(t, db, nil, "validate").check(t, app.OK, "", "no findings")
+	guarded(t, db, nil, "up").check(t, app.OK, "syncguard", "")
+	sql(t, db, `DROP TABLE public.syncguard_locks, public.syncguard_fence_counters`)
+	guarded(t, db, nil, "up").check(t, app.History, "", "there is no table syncguard_locks")
+	if n := number(t, db, `SELECT count(*) FROM pg_tables WHERE schemaname = 'first'`); n != 0 {
+		t.Errorf("%d tables were made in the first schema", n)
+	}
+}
+
+// What would keep the library, or this program, from writing is not adopted.
+//
+// Clauses: K-10.2
+// Mutation: take indimmediate out of tables/queries/indexes.sql, or any part out of hindrances.sql.
+func TestSyncGuardHindrances(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Servers(t, 16).Lock.EmptyDB(t)
+	library(t, db)
+	sql(t, db, `ALTER TABLE syncguard_fence_counters DROP CONSTRAINT syncguard_fence_counters_pkey, ADD PRIMARY KEY (fence_key) DEFERRABLE;
+		ALTER TABLE syncguard_locks ADD UNIQUE (fence), ADD CHECK (length(key) < 9)`)
+	for _, said := range []string{"is DEFERRABLE: ON CONFLICT cannot use it", "unique index syncguard_locks_fence_key", "CHECK ((length(key) < 9))"} {
+		guarded(t, db, nil, "up").check(t, app.Refused, "", said)
+	}
+	if n := number(t, db, `SELECT count(*) FROM pg_tables WHERE tablename = 'dlockctl_syncguard_history'`); n != 0 {
+		t.Error("a refused adoption left a history")
+	}
 }
 
 // Neither lockdb nor paydb is SyncGuard's database, and SyncGuard's is not lockdb.

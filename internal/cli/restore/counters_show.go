@@ -81,6 +81,9 @@ func (p *page) countersState(plan counters.Plan) {
 	if plan.Exhausted > 0 {
 		p.fact(ui.Warn, "exhausted", "%s at its end: no fence is left to be issued", count(plan.Exhausted, "counter"))
 	}
+	if plan.Foreign > 0 {
+		p.fact(ui.Warn, "foreign", "%s that SyncGuard did not write, left as it stands: its name is not fence: and a key in NFC of at most 512 bytes", count(plan.Foreign, "row"))
+	}
 	switch plan.Outcome {
 	case restore.Safe:
 		p.fact(ui.Plain, "fast-forward", "would be SAFE: it changes nothing")
@@ -109,7 +112,7 @@ func (p *page) keys(all []counters.Key) {
 		{Title: "IN", Field: "observed_in"},
 		{Title: "TARGET", Field: "target", Kind: ui.Number},
 		{Title: "STATE", Field: "state", Tones: map[string]ui.Tone{
-			string(counters.Forged): ui.Bad, string(counters.Unreadable): ui.Bad, string(counters.NoRoom): ui.Bad, string(counters.Exhausted): ui.Warn,
+			string(counters.Forged): ui.Bad, string(counters.Unreadable): ui.Bad, string(counters.NoRoom): ui.Bad, string(counters.Exhausted): ui.Warn, string(counters.Foreign): ui.Warn,
 		}},
 	}})
 	if more := len(open) - p.most(); more > 0 {
@@ -120,6 +123,8 @@ func (p *page) keys(all []counters.Key) {
 // rankOf puts what keeps a fast-forward from being done first, then what is behind.
 func rankOf(k counters.Key) int {
 	switch {
+	case k.State == counters.Foreign:
+		return 2
 	case k.State != counters.Raise && k.State != counters.Exhausted:
 		return 0
 	case k.Behind:

@@ -23,10 +23,6 @@ func (f *observedFlag) Set(text string) error {
 	if at < 0 {
 		return f.TokenFlag.Set(text)
 	}
-	key := text[:at]
-	if err := lockstore.LookupKey(key); err != nil {
-		return err
-	}
 	fence, err := lockstore.ParseToken(text[at+1:])
 	if err != nil {
 		return err
@@ -34,7 +30,9 @@ func (f *observedFlag) Set(text string) error {
 	if f.of == nil {
 		f.of = counters.Observations{}
 	}
-	f.of.Add(key, int64(fence), counters.SourceOperator)
+	if err := f.of.Say(text[:at], int64(fence)); err != nil {
+		return err
+	}
 	f.given = append(f.given, text)
 	return nil
 }

@@ -33,7 +33,7 @@ func begun(result restore.Result) bool {
 
 func printResult(a *app.App, opts fastForwardOptions, result restore.Result) error {
 	if !a.ForPeople() {
-		return printData(a, result, result.Plan.Evidence)
+		return printData(a, done(a, opts, result), result.Plan.Evidence)
 	}
 	p, err := newPage(a)
 	if err != nil {
@@ -64,6 +64,17 @@ func printResult(a *app.App, opts fastForwardOptions, result restore.Result) err
 		}
 	}
 	return p.err
+}
+
+// done is a result for programs, as complete makes a plan one.
+func done(a *app.App, opts fastForwardOptions, result restore.Result) restore.Result {
+	result.Plan = complete(a, result.Plan, opts.words())
+	result.Fixes, result.Next = allRunnable(a, result.Fixes), allRunnable(a, result.Next)
+	if result.Verification != nil {
+		found := proven(a, *result.Verification)
+		result.Verification = &found
+	}
+	return result
 }
 
 func (p *page) outcome(result restore.Result) {

@@ -26,7 +26,7 @@ func showPlan(a *app.App, plan restore.Plan, next []string) error {
 
 func printPlan(a *app.App, plan restore.Plan, next []string) error {
 	if !a.ForPeople() {
-		return printData(a, plan, plan.Evidence)
+		return printData(a, complete(a, plan, next), plan.Evidence)
 	}
 	p, err := newPage(a)
 	if err != nil {
@@ -196,11 +196,7 @@ func (p *page) advice(plan restore.Plan, words []string) {
 		if i > 0 {
 			label = "then"
 		}
-		if strings.HasPrefix(command, fastForward) {
-			p.run(label, p.app.Command("restore fast-forward", append(slices.Clone(words), "--reason", "TEXT")...))
-		} else {
-			p.run(label, p.app.Runnable(command))
-		}
+		p.run(label, asItRuns(p.app, command, words))
 	}
 	if len(commands) == 0 {
 		p.fact(ui.Plain, "next", "nothing; after a restore from a plain copy of the files, which leaves no sign, all the same:")
@@ -209,6 +205,43 @@ func (p *page) advice(plan restore.Plan, words []string) {
 }
 
 const fastForward = "dlockctl restore fast-forward"
+
+// asItRuns is a sign's command with the flags that it needs here; words are those of the
+// fast-forward that carries out what was looked at.
+func asItRuns(a *app.App, command string, words []string) string {
+	if strings.HasPrefix(command, fastForward) {
+		return a.Command("restore fast-forward", append(slices.Clone(words), "--reason", "TEXT")...)
+	}
+	return a.Runnable(command)
+}
+
+// complete is a plan for programs: its commands can be run as they stand. The plan file
+// has them bare, for it may be carried to another place.
+func complete(a *app.App, plan restore.Plan, words []string) restore.Plan {
+	plan.Signs = slices.Clone(plan.Signs)
+	for i := range plan.Signs {
+		plan.Signs[i].Command = asItRuns(a, plan.Signs[i].Command, words)
+	}
+	plan.Fixes = allRunnable(a, plan.Fixes)
+	return plan
+}
+
+func allRunnable(a *app.App, texts []string) []string {
+	texts = slices.Clone(texts)
+	for i := range texts {
+		texts[i] = a.Runnable(texts[i])
+	}
+	return texts
+}
+
+// proven is a verification for programs, as complete makes a plan one.
+func proven(a *app.App, found restore.Verification) restore.Verification {
+	found.Findings = slices.Clone(found.Findings)
+	for i := range found.Findings {
+		found.Findings[i].Fix = a.Runnable(found.Findings[i].Fix)
+	}
+	return found
+}
 
 func rank(command string) int {
 	switch {
@@ -257,7 +290,7 @@ const planCommand = "dlockctl restore plan"
 // failure is the error that an outcome ends in. The page has said why and what to
 // do; programs find it here too.
 func failure(a *app.App, outcome restore.Outcome, why, fixes []string, message string) error {
-	exit := app.Refused
+	exit, fixes := app.Refused, allRunnable(a, fixes)
 	switch outcome { //nolint:exhaustive // the others are refusals
 	case restore.LockTimeout:
 		exit = app.Held

@@ -60,6 +60,7 @@ func runVerify(ctx context.Context, a *app.App, opts evidenceFlags) error {
 
 func printVerification(a *app.App, found restore.Verification) error {
 	if !a.ForPeople() {
+		found = proven(a, found)
 		view := ui.View{Data: found, Name: "id"}
 		if a.Format() == ui.CSV || a.Format() == ui.Name {
 			view.Rows, view.Columns = found.Findings, []ui.Column{{Field: "id"}, {Field: "what"}, {Field: "fix"}}

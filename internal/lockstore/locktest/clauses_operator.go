@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
@@ -39,6 +40,7 @@ func revoke(s *suite) {
 		s.Errorf("the older token: %+v", moved)
 	}
 	s.stands(current)
+	s.byHash(current)
 	done := s.revoked(lockstore.RevokeParams{Key: "k", Token: current.Token})
 	if done.Outcome != lockstore.Revoked || done.Token != current.Token || done.Owner != s.kept("bob") || done.AuditID == 0 {
 		s.Errorf("the current token: %+v", done)
@@ -56,6 +58,23 @@ func revoke(s *suite) {
 		s.Errorf("the audit row is %+v", r)
 	}
 	s.above(s.acquire(alice, "k", time.Minute), current, "after a revoke")
+}
+
+// byHash names the grant by a hash that is not its lock id's: that revokes nothing,
+// and is refused where grants have no lock ids.
+func (s *suite) byHash(standing lockstore.Grant) {
+	s.Helper()
+	params := lockstore.RevokeParams{Key: standing.Key, Token: standing.Token, LockIDHash: strings.Repeat("0", 24)}
+	if s.Declared.LockIDs {
+		if outcome := s.revoked(params); outcome.Outcome != lockstore.TokenMoved {
+			s.Errorf("by another lock id's hash: %+v", outcome)
+		}
+	} else {
+		params.Operator, params.Reason = "erin", "stuck"
+		_, err := s.store.Revoke(s.ctx(), params)
+		s.unsupported(map[string]error{"Revoke by the hash of a lock id": err})
+	}
+	s.stands(standing)
 }
 
 func revokeWithSession(s *suite) {

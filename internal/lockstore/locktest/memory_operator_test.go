@@ -21,7 +21,11 @@ func (m memory) Revoke(ctx context.Context, p lockstore.RevokeParams) (lockstore
 		return lockstore.LockOutcome{}, err
 	}
 	defer unlock()
-	if err := errors.Join(lockstore.ValidToken(p.Token), lockstore.ValidOperator(p.Operator), lockstore.ValidReason(p.Reason)); err != nil {
+	named := lockstore.ByToken
+	if m.caps.LockIDs {
+		named = func(p lockstore.RevokeParams) error { return lockstore.ValidToken(p.Token) }
+	}
+	if err := errors.Join(named(p), lockstore.ValidOperator(p.Operator), lockstore.ValidReason(p.Reason)); err != nil {
 		return lockstore.LockOutcome{}, err
 	}
 	if p.EndSession && !m.caps.Sessions {
@@ -33,7 +37,7 @@ func (m memory) Revoke(ctx context.Context, p lockstore.RevokeParams) (lockstore
 	case !ok:
 		outcome.Outcome = lockstore.NotHeld
 		return outcome, nil
-	case e.Token != p.Token && m.broken != "L15":
+	case e.Token != p.Token && m.broken != "L15", p.LockIDHash != e.LockIDHash:
 		outcome.Outcome = lockstore.TokenMoved
 		return outcome, nil
 	}

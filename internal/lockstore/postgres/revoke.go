@@ -19,7 +19,7 @@ import (
 // FenceAccounts needs the role dlock_operator: the operator log is not written
 // by the application.
 func (s *Store) Revoke(ctx context.Context, params lockstore.RevokeParams) (lockstore.LockOutcome, error) {
-	if err := errors.Join(lockstore.LookupKey(params.Key), lockstore.ValidToken(params.Token),
+	if err := errors.Join(lockstore.LookupKey(params.Key), lockstore.ByToken(params),
 		lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason), validAccounts(params.FenceAccounts)); err != nil {
 		return lockstore.LockOutcome{}, err
 	}

@@ -29,14 +29,19 @@ func (s *Store) Revocation(ctx context.Context, id int64) (lockstore.Revocation,
 }
 
 func (s *Store) revocations(ctx context.Context, id *int64, filter lockstore.RevocationFilter) ([]lockstore.Revocation, error) {
-	if err := errors.Join(lockstore.LookupText("key", filter.Key), lockstore.LookupText("operator", filter.Operator)); err != nil {
+	var keys []string // of all, without a key
+	var err error
+	if filter.Key != "" {
+		keys, err = lookupKeys(filter.Key)
+	}
+	if err := errors.Join(err, lockstore.LookupText("operator", filter.Operator)); err != nil {
 		return nil, err
 	}
 	found := []lockstore.Revocation{}
-	args := []any{id, null(filter.Key), null(filter.Operator), filter.After, null(filter.Limit)}
-	err := s.read(ctx, "list revocations", s.sql.listRevocations, args, func(row pgx.Row) error {
+	args := []any{id, keys, null(filter.Operator), filter.After, null(filter.Limit)}
+	err = s.read(ctx, "list revocations", s.sql.listRevocations, args, func(row pgx.Row) error {
 		var r lockstore.Revocation
-		err := row.Scan(&r.ID, &r.Key, &r.PrevToken, &r.Operator, &r.Reason, &r.RevokedAt.Time, &r.LoginRole, &r.ClientAddress)
+		err := row.Scan(&r.ID, &r.Key, &r.PrevToken, &r.LockIDHash, &r.PrevFence, &r.Operator, &r.Reason, &r.RevokedAt.Time, &r.LoginRole, &r.ClientAddress)
 		r.RevokedAt.Time = r.RevokedAt.UTC()
 		found = append(found, r)
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dlockctl/dlockctl/internal/instance"
@@ -39,44 +40,56 @@ func (s *Store) check(ctx context.Context) error {
 	if facts.InRecovery {
 		return fmt.Errorf("%s: %w", doing, lockstore.ErrNotPrimary)
 	}
-	lock := []string{"key", "lock_id", "expires_at_ms", "acquired_at_ms", "fence", "user_key"}
-	if err := s.checkTable(ctx, q, s.names.Lock, lock); err != nil {
-		return err
-	}
-	return s.checkTable(ctx, q, s.names.Fence, []string{"fence_key", "fence", "key_debug"})
+	return CheckTables(ctx, q, s.names)
 }
 
-// checkTable wants the table with these columns, the first of them unique.
-func (s *Store) checkTable(ctx context.Context, q pgtx.OneTrip, table string, columns []string) error {
+// Querier asks the database; a pgx connection and a transaction are each one.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// CheckTables wants both tables, with what every statement here rests on. It returns
+// *lockstore.UnsafeError where they are not so; dlockctl doctor says more of them.
+func CheckTables(ctx context.Context, q Querier, names Names) error {
+	lock := []string{"key text", "lock_id text", "expires_at_ms bigint", "acquired_at_ms bigint", "fence text", "user_key text"}
+	if err := checkTable(ctx, q, names, names.Lock, lock); err != nil {
+		return err
+	}
+	return checkTable(ctx, q, names, names.Fence, []string{"fence_key text", "fence bigint", "key_debug text"})
+}
+
+// checkTable wants the table with these columns, the first of them unique at once.
+func checkTable(ctx context.Context, q Querier, names Names, table string, columns []string) error {
 	var there, twin, unique bool
 	var missing []string
-	folded := strings.ToLower(table)
-	err := q.QueryRow(ctx, checkTableQuery, s.names.Quoted(table), s.names.Quoted(folded), columns, columns[0]).Scan(&there, &twin, &missing, &unique)
+	var deferrable string
+	key, _, _ := strings.Cut(columns[0], " ")
+	quoted, folded := names.Quoted(table), strings.ToLower(table)
+	err := q.QueryRow(ctx, checkTableQuery, quoted, names.Quoted(folded), columns, key).Scan(&there, &twin, &missing, &unique, &deferrable)
 	if err != nil {
 		return fmt.Errorf("look at table %s: %w", table, err)
 	}
-	quoted := s.names.Quoted(table)
+	var problem, fix string
 	switch {
 	case !there && twin:
-		return &lockstore.UnsafeError{
-			Clause:  clause,
-			Problem: fmt.Sprintf("there is no table %s, but there is %s: SyncGuard's setup folds a name to lower case, its operations do not", quoted, s.names.Quoted(folded)),
-			Fix:     fmt.Sprintf("name it %s, here and in the application", folded),
-		}
+		problem = fmt.Sprintf("there is no table %s, but there is %s: SyncGuard's setup folds a name to lower case, its operations do not", quoted, names.Quoted(folded))
+		fix = fmt.Sprintf("name it %s, here and in the application", folded)
 	case !there:
-		return &lockstore.UnsafeError{Clause: clause, Problem: fmt.Sprintf("there is no table %s", quoted), Fix: migrateCommand}
+		problem, fix = "there is no table "+quoted, migrateCommand
 	case len(missing) > 0:
-		return &lockstore.UnsafeError{
-			Clause: clause, Problem: fmt.Sprintf("table %s has no column %s: it is not as SyncGuard makes it", quoted, strings.Join(missing, ", ")),
-			Fix: "name SyncGuard's tables, or add what is missing",
-		}
+		problem = fmt.Sprintf("table %s has no column %s: it is not as SyncGuard makes it", quoted, strings.Join(missing, ", "))
+		fix = "name SyncGuard's tables, or add what is missing"
+	case !unique && deferrable != "":
+		problem = fmt.Sprintf("the key %s of table %s is DEFERRABLE: ON CONFLICT cannot use it, and so nobody acquires", deferrable, quoted)
+		fix = fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s, ADD PRIMARY KEY (%s)", quoted, deferrable, key)
 	case !unique:
-		return &lockstore.UnsafeError{
-			Clause: clause, Problem: fmt.Sprintf("column %s of table %s is not unique: two could hold one key", columns[0], quoted),
-			Fix: fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (%s)", quoted, columns[0]),
-		}
+		problem = fmt.Sprintf("column %s of table %s is not unique: two could hold one key", key, quoted)
+		fix = fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (%s)", quoted, key)
+	default:
+		return nil
 	}
-	return nil
+	return &lockstore.UnsafeError{Clause: clause, Problem: problem, Fix: fix}
 }
 
 // missingTable names the audit table and how to get one, when that is what is

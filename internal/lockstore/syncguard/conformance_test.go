@@ -11,9 +11,9 @@ import (
 )
 
 // capabilities are what this backend declares: neither sessions nor owners, fences
-// per key, a secret lock id, a second of tolerance.
+// per key, a secret lock id, a second of tolerance, another until a row is pruned.
 func capabilities() lockstore.Capabilities {
-	return lockstore.Capabilities{Backend: "syncguard", OwnTTL: true, Ownerless: true, LockIDs: true, Tolerance: time.Second}
+	return lockstore.Capabilities{Backend: "syncguard", OwnTTL: true, Ownerless: true, LockIDs: true, Tolerance: time.Second, PruneAfter: 2 * time.Second}
 }
 
 // The suite that every backend passes, with what is declared asked for and not left

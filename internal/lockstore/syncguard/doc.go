@@ -9,7 +9,8 @@
 //     releases; this store renews and releases by key and token.
 //   - A row names no owner.
 //   - A token is the fence, counted for each key alone, from 1 to 900000000000000.
-//     Every key's counter stays for ever; a released key begins above it.
+//     Every key's counter stays for ever; a released key begins above it. A row that
+//     somebody else wrote with another fence is named by the hash of its lock id.
 //   - A lease counts as held for a second past its end, in every operation.
 //   - Keys are normalised to NFC, and at most 512 bytes of that. What this program
 //     and the library might normalise differently is refused.

@@ -18,17 +18,22 @@ func (s *Store) List(ctx context.Context, filter lockstore.Filter) ([]lockstore.
 // Show returns one entry, or ErrNotFound, with the server processes that keep it
 // from others in open transactions (K-2.11).
 func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
-	key, err := lookupKey(key)
+	keys, err := lookupKeys(key)
 	if err != nil {
 		return lockstore.Entry{}, err
 	}
-	doing := fmt.Sprintf("show lock %q", key)
-	entries, err := s.entries(ctx, doing, key, lockstore.Filter{})
-	if err != nil {
-		return lockstore.Entry{}, err
+	doing := fmt.Sprintf("show lock %q", keys[0])
+	var entries []lockstore.Entry
+	for _, key = range keys {
+		if entries, err = s.entries(ctx, doing, key, lockstore.Filter{}); err != nil {
+			return lockstore.Entry{}, err
+		}
+		if len(entries) > 0 {
+			break
+		}
 	}
 	if len(entries) == 0 {
-		return lockstore.Entry{}, fmt.Errorf("lock %q: %w", key, lockstore.ErrNotFound)
+		return lockstore.Entry{}, fmt.Errorf("lock %q: %w", keys[0], lockstore.ErrNotFound)
 	}
 	entry := entries[0]
 	err = s.read(ctx, doing, s.sql.blockers, []any{key}, func(row pgx.Row) error {
@@ -41,6 +46,17 @@ func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 		return lockstore.Entry{}, err
 	}
 	return entry, nil
+}
+
+// lookupKeys are the keys under which an operator's row may stand: the normalised one,
+// under which the library writes, and then, where that is another, the one that was
+// given: a row that somebody else wrote is found by the key that the list prints.
+func lookupKeys(given string) ([]string, error) {
+	key, err := lookupKey(given)
+	if err != nil || key == given {
+		return []string{key}, err
+	}
+	return []string{key, given}, nil
 }
 
 // narrowed is the prefix to look for, or why the filter cannot be answered.
@@ -86,7 +102,8 @@ func scanEntry(row pgx.Row) (lockstore.Entry, error) {
 	if err := row.Scan(&e.Key, &lockID, &fence, &acquired, &expires, &now); err != nil {
 		return lockstore.Entry{}, err
 	}
-	e.Token, e.KeyHash, e.LockIDHash = fenceToken(fence), telemetryHash(e.Key), telemetryHash(lockID)
+	e.Token, e.Fence = shownFence(fence)
+	e.KeyHash, e.LockIDHash = telemetryHash(e.Key), telemetryHash(lockID)
 	e.AcquiredAt, e.ExpiresAt = timeOf(acquired), timeOf(expires)
 	e.Age, e.Remaining = between(acquired, now), between(now, expires)
 	switch {

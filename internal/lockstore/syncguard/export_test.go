@@ -26,7 +26,7 @@ func QueryFiles() fs.FS { return queryFiles }
 
 // Queries returns every statement of a store by name, as it is sent.
 func (s *Store) Queries() map[string]string {
-	queries := map[string]string{"verify_audit": verifyAuditQuery, "check_table": checkTableQuery}
+	queries := map[string]string{"verify_audit": verifyAuditQuery, "check_table": checkTableQuery, "acts": actsQuery}
 	for name, sql := range s.byName() {
 		queries[name] = *sql
 	}

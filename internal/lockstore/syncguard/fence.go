@@ -28,6 +28,19 @@ func fenceToken(text string) lockstore.Token {
 	return 0
 }
 
+// shownFence is a row's fence for people: the token, or 0 and the text as it stands,
+// where that is none that an edge takes (K-1.6).
+func shownFence(text string) (lockstore.Token, string) {
+	token := fenceToken(text)
+	switch {
+	case text == "":
+		return 0, "empty"
+	case token == 0 || token > lockstore.MaxToken:
+		return 0, text
+	}
+	return token, ""
+}
+
 // counterError refuses a counter from which no fence may be drawn.
 func counterError(key string, counter lockstore.Token) error {
 	problem := fmt.Sprintf("the counter of lock %q stands at %s, and the last fence is %s: the key grants no more", key, counter, MaxFence)

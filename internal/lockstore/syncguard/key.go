@@ -29,21 +29,12 @@ const (
 // keys are those of a lock's row and of its counter.
 type keys struct{ lock, fence string }
 
-// keysOf are the keys as the library stores them: normalised to NFC, at most 512
-// bytes of that. It refuses, wrapping ErrInvalid, what the library refuses, what
-// lockstore.ValidKey does, and what another Unicode version might normalise
-// differently: the two would lock different rows and not exclude each other.
+// keysOf are the keys as the library stores them. It refuses, wrapping ErrInvalid,
+// what storedKey and lockstore.ValidKey do.
 func keysOf(key string) (keys, error) {
-	if err := lockstore.LookupKey(key); err != nil {
-		return keys{}, err
-	}
-	normal, err := normalised(key)
+	normal, err := storedKey(key)
 	if err != nil {
 		return keys{}, err
-	}
-	if len(normal) > maxKeyBytes {
-		return keys{}, fmt.Errorf("%w: key %s is %d bytes long when normalised; shorten it to the %d that SyncGuard takes",
-			lockstore.ErrInvalid, plaintext.Shown(key), len(normal), maxKeyBytes)
 	}
 	if err := lockstore.ValidKey(normal); err != nil {
 		return keys{}, err
@@ -54,6 +45,48 @@ func keysOf(key string) (keys, error) {
 	}
 	fence, err := storageKey("", fencePrefix+stored, maxStored, 0)
 	return keys{stored, fence}, err
+}
+
+// storedKey is a key as the library stores it: normalised to NFC, at most 512 bytes
+// of that. It refuses, wrapping ErrInvalid, what the library refuses, and what another
+// Unicode version might normalise differently: the two would lock different rows and
+// not exclude each other.
+func storedKey(key string) (string, error) {
+	if err := lockstore.LookupKey(key); err != nil {
+		return "", err
+	}
+	normal, err := normalised(key)
+	if err != nil {
+		return "", err
+	}
+	if len(normal) > maxKeyBytes {
+		return "", fmt.Errorf("%w: key %s is %d bytes long when normalised; shorten it to the %d that SyncGuard takes",
+			lockstore.ErrInvalid, plaintext.Shown(key), len(normal), maxKeyBytes)
+	}
+	return normal, nil
+}
+
+// CounterKey is the key of a lock's counter, of the lock's in any Unicode form. It
+// refuses, wrapping ErrInvalid, what no lock of SyncGuard's is called, and what this
+// program might normalise differently: the counter would be another's, or nobody's.
+func CounterKey(key string) (string, error) {
+	stored, err := storedKey(key)
+	if err != nil {
+		return "", err
+	}
+	return fencePrefix + stored, nil
+}
+
+// LockOfCounter is the lock's key of a counter's, and whether SyncGuard could have
+// made the two: with its prefix, in NFC, at most 512 bytes. Where another Unicode
+// version might normalise differently the key is believed as it stands.
+func LockOfCounter(fenceKey string) (key string, ours bool) {
+	key, prefixed := strings.CutPrefix(fenceKey, fencePrefix)
+	if !prefixed || len(key) > maxKeyBytes || lockstore.LookupKey(key) != nil {
+		return key, false
+	}
+	normal, err := normalised(key)
+	return key, err != nil || normal == key
 }
 
 // lookupKey is the key of a row that stands. What cannot be normalised safely is

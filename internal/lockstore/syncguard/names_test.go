@@ -104,7 +104,7 @@ func TestNamesInStatements(t *testing.T) {
 // what to do: the twin that its setup made in lower case above all.
 //
 // Clauses: K-10.2
-// Mutation: drop any case of checkTable.
+// Mutation: drop any case of checkTable, or compare names alone in check_table.sql.
 func TestOpenRefusesOtherTables(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -118,6 +118,14 @@ func TestOpenRefusesOtherTables(t *testing.T) {
 			`no table "MyLocks", but there is "mylocks"`, "name it mylocks",
 		},
 		"no tables": {`DROP TABLE syncguard_locks, syncguard_fence_counters`, syncguard.Options{}, `no table "syncguard_locks"`, "dlockctl migrate up --target syncguard"},
+		"a fence that is a number": {
+			`ALTER TABLE syncguard_locks ALTER COLUMN fence TYPE bigint USING 0`, syncguard.Options{}, `table "syncguard_locks" has no column fence text`, "add what is missing",
+		},
+		"unique in the end only": {
+			`ALTER TABLE syncguard_fence_counters DROP CONSTRAINT syncguard_fence_counters_pkey, ADD CONSTRAINT "Pk" PRIMARY KEY (fence_key) DEFERRABLE`,
+			syncguard.Options{},
+			`the key "Pk" of table "syncguard_fence_counters" is DEFERRABLE`, `ALTER TABLE "syncguard_fence_counters" DROP CONSTRAINT "Pk", ADD PRIMARY KEY (fence_key)`,
+		},
 		"counters without key_debug": {
 			`ALTER TABLE syncguard_fence_counters DROP COLUMN key_debug`, syncguard.Options{}, `has no column key_debug`, "add what is missing",
 		},

@@ -2,6 +2,7 @@ package syncguard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,36 +17,85 @@ import (
 // pruneAfter is how long past its end the library's own cleanup leaves a row.
 const pruneAfter = 2 * time.Second
 
-// Revoke deletes the grant the operator saw, with its audit row, or neither. Its
-// holder learns of it at its next extend or release. Without the audit table it
-// returns *lockstore.UnsafeError, which says how to get one.
+// Revoke deletes the grant the operator saw, with its audit row, or neither: by its
+// token, by the hash of its lock id, or by both. Its holder learns of it at its next
+// extend or release. Without the audit table it returns *lockstore.UnsafeError, which
+// says how to get one.
 func (s *Store) Revoke(ctx context.Context, params lockstore.RevokeParams) (lockstore.LockOutcome, error) {
-	key, err := lookupKey(params.Key)
-	if err := errors.Join(err, lockstore.ValidToken(params.Token), lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason)); err != nil {
+	keys, err := lookupKeys(params.Key)
+	if err := errors.Join(err, validGrant(params), lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason)); err != nil {
 		return lockstore.LockOutcome{}, err
 	}
-	doing := fmt.Sprintf("revoke lock %q", key)
+	doing := fmt.Sprintf("revoke lock %q", keys[0])
 	switch {
 	case params.EndSession:
 		return lockstore.LockOutcome{}, noSessions(doing + " with its session")
 	case len(params.FenceAccounts) > 0:
 		return lockstore.LockOutcome{}, unsupported(doing+" and fence accounts", "a SyncGuard fence counts for its key alone")
 	}
-	outcome := lockstore.LockOutcome{Key: key, Presented: params.Token}
-	err = s.change(ctx, doing, key, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, s.sql.lockKey, key); err != nil {
+	for _, key := range keys {
+		var outcome lockstore.LockOutcome
+		err = s.change(ctx, doing, key, func(tx pgx.Tx) (err error) {
+			outcome, err = s.revoke(ctx, tx, key, params)
 			return err
+		})
+		switch {
+		case err != nil:
+			return lockstore.LockOutcome{}, err
+		case outcome.Outcome != lockstore.NotHeld:
+			return outcome, nil
 		}
-		var fence string
-		err := tx.QueryRow(ctx, s.sql.revoke, key, fenceText(params.Token), params.Token, params.Operator, params.Reason).
-			Scan(&outcome.Outcome, &outcome.AuditID, &fence)
-		outcome.Token = fenceToken(fence)
-		return err
-	})
-	if err != nil {
-		return lockstore.LockOutcome{}, err
 	}
-	return outcome, nil
+	return lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: keys[0], Presented: params.Token, PresentedHash: params.LockIDHash}, nil
+}
+
+// validGrant wants the grant named: a fence that is no token is nobody's name.
+func validGrant(params lockstore.RevokeParams) error {
+	if params.LockIDHash == "" {
+		return lockstore.ValidToken(params.Token)
+	}
+	err := lockstore.ValidLockIDHash(params.LockIDHash)
+	if params.Token != 0 {
+		err = errors.Join(err, lockstore.ValidToken(params.Token))
+	}
+	return err
+}
+
+// revoke compares the row under its locks and deletes that very one.
+func (s *Store) revoke(ctx context.Context, tx pgx.Tx, key string, params lockstore.RevokeParams) (lockstore.LockOutcome, error) {
+	outcome := lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: key, Presented: params.Token, PresentedHash: params.LockIDHash}
+	standing, err := s.locked(ctx, tx, key, s.sql.standing, key)
+	if err != nil || !standing.there {
+		return outcome, err
+	}
+	token, text := shownFence(standing.fence)
+	outcome.Token, outcome.LockIDHash = token, telemetryHash(standing.lockID)
+	if params.Token != 0 && params.Token != token || params.LockIDHash != "" && params.LockIDHash != outcome.LockIDHash {
+		outcome.Outcome = lockstore.TokenMoved
+		return outcome, nil
+	}
+	details, err := revokedDetails(outcome.LockIDHash, text)
+	if err != nil {
+		return outcome, err
+	}
+	err = tx.QueryRow(ctx, s.sql.revoke, key, standing.lockID, token, params.Operator, params.Reason, details).Scan(&outcome.AuditID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = one(0, nil)
+	}
+	outcome.Outcome = lockstore.Revoked
+	return outcome, err
+}
+
+// revokedDetails are what an audit row tells of the grant beside its key and token.
+func revokedDetails(lockIDHash, fence string) (string, error) {
+	details, err := json.Marshal(struct {
+		LockIDHash string `json:"lock_id_hash"`
+		Fence      string `json:"fence,omitempty"`
+	}{lockIDHash, fence})
+	if err != nil {
+		return "", fmt.Errorf("write the audit's details: %w", err)
+	}
+	return string(details), nil
 }
 
 // RevokeMany revokes every grant that the filter selects, in key order.
@@ -81,12 +131,16 @@ func (s *Store) revokeSelected(ctx context.Context, tx pgx.Tx, prefix string, pa
 	if err != nil {
 		return nil, err
 	}
-	var keys, lockIDs []string
+	var keys, lockIDs, details []string
 	var tokens []int64
 	err = scanRows(rows, func(row pgx.Row) error {
 		var key, lockID, fence string
-		err := row.Scan(&key, &lockID, &fence)
-		keys, lockIDs, tokens = append(keys, key), append(lockIDs, lockID), append(tokens, int64(fenceToken(fence)))
+		if err := row.Scan(&key, &lockID, &fence); err != nil {
+			return err
+		}
+		token, text := shownFence(fence)
+		detail, err := revokedDetails(telemetryHash(lockID), text)
+		keys, lockIDs, tokens, details = append(keys, key), append(lockIDs, lockID), append(tokens, int64(token)), append(details, detail)
 		return err
 	})
 	if err != nil {
@@ -95,14 +149,14 @@ func (s *Store) revokeSelected(ctx context.Context, tx pgx.Tx, prefix string, pa
 	if len(keys) != params.Expect {
 		return nil, &lockstore.CountMovedError{Expected: params.Expect, Found: len(keys)}
 	}
-	rows, err = tx.Query(ctx, s.sql.revokeMany, keys, lockIDs, tokens, params.Operator, params.Reason)
+	rows, err = tx.Query(ctx, s.sql.revokeMany, keys, lockIDs, tokens, params.Operator, params.Reason, details)
 	if err != nil {
 		return nil, err
 	}
 	outcomes := []lockstore.LockOutcome{}
 	err = scanRows(rows, func(row pgx.Row) error {
 		o := lockstore.LockOutcome{Outcome: lockstore.Revoked}
-		err := row.Scan(&o.AuditID, &o.Key, &o.Token)
+		err := row.Scan(&o.AuditID, &o.Key, &o.Token, &o.LockIDHash)
 		o.Presented = o.Token
 		outcomes = append(outcomes, o)
 		return err

@@ -48,7 +48,7 @@ var _ lockstore.Store = (*Store)(nil)
 
 // Capabilities declares what this backend is; the package comment says why.
 func (s *Store) Capabilities() lockstore.Capabilities {
-	return lockstore.Capabilities{Backend: backend, OwnTTL: true, Ownerless: true, LockIDs: true, Tolerance: Tolerance}
+	return lockstore.Capabilities{Backend: backend, OwnTTL: true, Ownerless: true, LockIDs: true, Tolerance: Tolerance, PruneAfter: pruneAfter}
 }
 
 // Open connects and looks whether the tables are SyncGuard's. It returns
@@ -78,9 +78,11 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, &lockstore.UnreachableError{Doing: "open SyncGuard's database", Err: err}
 	}
-	if err := s.check(ctx); err != nil {
-		s.Close()
-		return nil, err
+	for _, check := range []func(context.Context) error{s.check, s.checkActs} {
+		if err := check(ctx); err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }

@@ -3,18 +3,10 @@ package counters
 import (
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/syncguard"
 )
-
-const fencePrefix = "fence:"
-
-// fenceKey is the counter's key of a lock's.
-func fenceKey(key string) string { return fencePrefix + key }
-
-// keyOf is the lock's key of a counter's; a key that SyncGuard did not make is all of it.
-func keyOf(fenceKey string) string { return strings.TrimPrefix(fenceKey, fencePrefix) }
 
 // row is a key as the database has it.
 type row struct {
@@ -43,34 +35,56 @@ const (
 	SourceOperator = "operator"
 )
 
+// known tells that the audit says something of a fence. A bulk revoke records 0 for a
+// row that had none.
+func (a audited) known() bool { return a.revoked > 0 || a.raised > 0 }
+
 // fifteen is a fence as the library writes it.
 var fifteen = regexp.MustCompile(`^[0-9]{15}$`)
 
+// rowFence reads a lock's row. The first fence that is ever issued is 1.
+func rowFence(text string) (fence int64, readable bool) {
+	if !fifteen.MatchString(text) {
+		return 0, false
+	}
+	fence, _ = strconv.ParseInt(text, 10, 64) // 15 digits fit
+	return fence, fence > 0
+}
+
 // assess says what is to be done about one key.
 func assess(r row, known audited, here lockstore.Identity, opts Options) Key {
-	k := Key{Key: keyOf(r.fenceKey), FenceKey: r.fenceKey, Held: r.held}
+	key, ours := syncguard.LockOfCounter(r.fenceKey)
+	k := Key{Key: key, FenceKey: r.fenceKey, Held: r.held && ours}
+	readable, rowHas := true, int64(0)
+	if r.lockFence != nil {
+		k.LockFence = *r.lockFence
+		rowHas, readable = rowFence(k.LockFence)
+	}
+	if r.counter != nil {
+		k.Counter, k.HasCounter = *r.counter, true
+	}
+	k.Target = k.Counter
+	if !ours {
+		k.State = Foreign
+		return k
+	}
 	highest, in := int64(0), ""
 	see := func(fence int64, source string) {
 		if fence > highest {
 			highest, in = fence, source
 		}
 	}
-	readable := true
-	if r.lockFence != nil {
-		k.LockFence = *r.lockFence
-		if readable = fifteen.MatchString(k.LockFence); readable {
-			fence, _ := strconv.ParseInt(k.LockFence, 10, 64) // 15 digits fit
-			see(fence, sourceLock)
+	told := opts.Observed[r.fenceKey]
+	for _, kept := range []struct {
+		fence  int64
+		source string
+	}{{rowHas, sourceLock}, {known.revoked, sourceRevoked}} {
+		// A fence that was never issued is no evidence, once the operator has said which was.
+		if kept.fence <= limit || !told.Settled {
+			see(kept.fence, kept.source)
 		}
 	}
-	see(known.revoked, sourceRevoked)
-	if told, ok := opts.Observed[r.fenceKey]; ok {
-		see(told.Fence, told.Source)
-		readable = true // the operator has said what the row does not
-	}
-	if r.counter != nil {
-		k.Counter, k.HasCounter = *r.counter, true
-	}
+	see(told.Fence, told.Source)
 	if k.Counter < known.raised {
 		see(known.raised, sourceRaise) // somebody has set it back below
 	}
@@ -79,13 +93,12 @@ func assess(r row, known audited, here lockstore.Identity, opts Options) Key {
 		see(k.Counter, sourceCounter)
 	}
 	k.Observed, k.ObservedIn, k.Behind = highest, in, k.Counter < others || !k.HasCounter
-	k.Target = k.Counter
 	switch {
 	case others > limit:
 		k.State = Forged
 	case k.Counter >= limit:
 		k.State = Exhausted // it draws nothing that anybody could have
-	case !readable:
+	case !readable && !told.Settled:
 		k.State = Unreadable
 	case known.raised > 0 && known.on == here && k.Counter == known.raised && others <= known.observed && !opts.Again:
 		k.State = Safe

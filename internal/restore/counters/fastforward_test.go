@@ -30,9 +30,8 @@ func setBack(t *testing.T, w *world) counters.Observations {
 	w.counter(t, "exported", 5)
 	w.counter(t, "negative", -6)
 	told := counters.Observations{}
-	told.Add("exported", 900, "export.csv")
-	told.Add("unknown", 70, counters.SourceOperator)
-	told.Add("whole", 6, "export.csv")
+	readFile(t, told, "key,token\nexported,900\nwhole,6\n")
+	say(t, told, "unknown", 70)
 	return told
 }
 
@@ -79,7 +78,7 @@ func TestFastForward(t *testing.T) {
 		if diff := cmp.Diff(after, w.counters(t)); diff != "" {
 			t.Errorf("a rerun moved counters (-want +got):\n%s", diff)
 		}
-		told.Add("whole", 2*margin, counters.SourceOperator)
+		say(t, told, "whole", 2*margin)
 		w.counter(t, "lost", 9+margin+1)
 		if more := forward(t, w, options(told)); more.Raised != 2 || w.counters(t)["fence:whole"] != 3*margin || w.counters(t)["fence:lost"] != 10+2*margin {
 			t.Errorf("what was observed and granted since: raised %d, %v", more.Raised, w.counters(t))
@@ -103,7 +102,7 @@ func TestRefusals(t *testing.T) {
 	none := counters.Observations{}
 	told := func(key string, fence int64) counters.Observations {
 		o := counters.Observations{}
-		o.Add(key, fence, counters.SourceOperator)
+		say(t, o, key, fence)
 		return o
 	}
 	for name, tt := range map[string]struct {
@@ -242,25 +241,17 @@ func TestRecordOfAnotherTimeline(t *testing.T) {
 	w := newWorld(t, 16)
 	w.counter(t, "a", 1)
 	forward(t, w, options(nil))
-	plan := func() counters.Plan {
-		t.Helper()
-		p, err := counters.Prepare(t.Context(), w.store(t, nil), options(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	if p := plan(); p.Outcome != restore.Safe || p.Moved {
+	if p := plan(t, w, nil); p.Outcome != restore.Safe || p.Moved {
 		t.Fatalf("after a fast-forward: %s, moved %v", p.Outcome, p.Moved)
 	}
 	w.exec(t, `SET session_replication_role = replica; ALTER TABLE dlockctl_syncguard_audit DISABLE TRIGGER append_only;
 		UPDATE dlockctl_syncguard_audit SET details = jsonb_set(details, '{timeline}', '99')`)
-	if p := plan(); p.Outcome != restore.Advanced || !p.Moved || p.Keys[0].Target != 1+2*margin {
+	if p := plan(t, w, nil); p.Outcome != restore.Advanced || !p.Moved || p.Keys[0].Target != 1+2*margin {
 		t.Errorf("on another timeline: %s, moved %v, %+v", p.Outcome, p.Moved, p.Keys)
 	}
 	// A counter that somebody has set back below what was recorded.
 	w.counter(t, "a", 5)
-	if p := plan(); p.Behind != 1 || p.Keys[0].Observed != 1+margin {
+	if p := plan(t, w, nil); p.Behind != 1 || p.Keys[0].Observed != 1+margin {
 		t.Errorf("set back below the record: behind %d, %+v", p.Behind, p.Keys)
 	}
 }

@@ -2,6 +2,7 @@ package counters
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -10,12 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/lockstore/syncguard"
+	"github.com/dlockctl/dlockctl/internal/plaintext"
 )
 
-// keyColumns name the counter's key or the lock's, the one that is exact first.
-func keyColumns() []string { return []string{"fence_key", "key"} }
+// The columns that name the counter's key, and the lock's.
+const fenceKeyColumn, keyColumn = "fence_key", "key"
+
+func keyColumns() []string { return []string{fenceKeyColumn, keyColumn} }
 
 // fenceColumns are the columns that hold a fence that was issued: of SyncGuard's
 // own tables, of `lock list`, and of `restore plan`.
@@ -45,7 +51,14 @@ func (o Observations) ReadFile(r io.Reader, source string) error {
 }
 
 func (o Observations) readJSON(r io.Reader, source string) error {
-	decoder := json.NewDecoder(r)
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("%w: read %s: %w", lockstore.ErrInvalid, source, err)
+	}
+	if !utf8.Valid(text) { // the decoder would make another key of it
+		return fmt.Errorf("%w: %s: it is not UTF-8; export it with client_encoding UTF8", lockstore.ErrInvalid, source)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	for n := 1; ; n++ {
 		var value any
@@ -57,16 +70,7 @@ func (o Observations) readJSON(r io.Reader, source string) error {
 			return fmt.Errorf("%w: %s: object %d is no JSON: %w", lockstore.ErrInvalid, source, n, err)
 		}
 		for _, object := range objects(value) {
-			fields := map[string]string{}
-			for name, field := range object {
-				switch field := field.(type) {
-				case string:
-					fields[name] = field
-				case json.Number:
-					fields[name] = field.String()
-				}
-			}
-			if err := o.addRow(fields, source); err != nil {
+			if err := o.addRow(columnsOf(object), source); err != nil {
 				return fmt.Errorf("%s: object %d: %w", source, n, err)
 			}
 		}
@@ -74,7 +78,7 @@ func (o Observations) readJSON(r io.Reader, source string) error {
 }
 
 // objects are the rows of a JSON value: itself, those of an array, or the keys of a
-// plan.
+// plan. What is no object is a row without columns.
 func objects(value any) []map[string]any {
 	var found []map[string]any
 	switch value := value.(type) {
@@ -87,8 +91,26 @@ func objects(value any) []map[string]any {
 			return objects(keys)
 		}
 		found = append(found, value)
+	default:
+		found = append(found, nil)
 	}
 	return found
+}
+
+// columnsOf are the fields of a row that a column can be; null is an empty one.
+func columnsOf(object map[string]any) map[string]string {
+	fields := map[string]string{}
+	for name, field := range object {
+		switch field := field.(type) {
+		case string:
+			fields[name] = field
+		case json.Number:
+			fields[name] = field.String()
+		case nil:
+			fields[name] = ""
+		}
+	}
+	return fields
 }
 
 func (o Observations) readCSV(r io.Reader, source string) error {
@@ -104,6 +126,8 @@ func (o Observations) readCSV(r io.Reader, source string) error {
 	if err := titled(titles); err != nil {
 		return fmt.Errorf("%w: %s: its first line is no line of titles: %w", lockstore.ErrInvalid, source, err)
 	}
+	// Of this program's own: a table's has a key '=a as it is.
+	marked := slices.Contains(titles, "token") || slices.Contains(titles, "observed")
 	for {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -114,7 +138,9 @@ func (o Observations) readCSV(r io.Reader, source string) error {
 		}
 		fields := map[string]string{}
 		for i, title := range titles {
-			fields[title] = plainCSV(record[i])
+			if fields[title] = record[i]; marked {
+				fields[title] = plainCSV(record[i])
+			}
 		}
 		line, _ := reader.FieldPos(0)
 		if err := o.addRow(fields, source); err != nil {
@@ -123,7 +149,8 @@ func (o Observations) readCSV(r io.Reader, source string) error {
 	}
 }
 
-// titled tells what is missing among the names of a row's columns.
+// titled tells what is missing among the names of a row's columns, or there twice, so
+// that one would hide the other.
 func titled(names []string) error {
 	has := func(wanted []string) bool {
 		return slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(names, name) })
@@ -133,6 +160,11 @@ func titled(names []string) error {
 		return fmt.Errorf("it has none of the columns %s", strings.Join(fenceColumns(), ", "))
 	case !has(keyColumns()):
 		return errors.New("it has neither a fence_key nor a key")
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) && slices.Contains(slices.Concat(keyColumns(), fenceColumns()), name) {
+			return fmt.Errorf("it has two columns %s; leave one", name)
+		}
 	}
 	return nil
 }
@@ -146,10 +178,28 @@ func plainCSV(text string) string {
 	return text
 }
 
-// addRow takes the highest fence of a row. A lock that is nobody's has none, which
-// is no mistake.
+// addRow takes the highest fence of a row. A lock that is nobody's has none, and 0 is
+// of a counter that has issued none: neither is a mistake, and neither says anything.
 func (o Observations) addRow(fields map[string]string, source string) error {
-	highest, named := int64(-1), false
+	if fields["state"] == string(Foreign) {
+		return nil // as restore plan writes it: no lock of SyncGuard's draws from it
+	}
+	highest, err := highestFence(fields)
+	if err != nil {
+		return err
+	}
+	counter, err := counterOf(fields)
+	if err != nil {
+		return err
+	}
+	if highest > 0 {
+		o.add(counter, Observation{Fence: highest, Source: source})
+	}
+	return nil
+}
+
+func highestFence(fields map[string]string) (int64, error) {
+	highest, named := int64(0), false
 	for _, name := range fenceColumns() {
 		text, there := fields[name]
 		named = named || there
@@ -158,24 +208,41 @@ func (o Observations) addRow(fields map[string]string, source string) error {
 		}
 		fence, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || fence < 0 {
-			return fmt.Errorf("%w: %s %q is no fence; give a number from 0", lockstore.ErrInvalid, name, text)
+			return 0, fmt.Errorf("%w: %s %s is no fence; give a number from 0, or take the row out", lockstore.ErrInvalid, name, plaintext.Shown(text))
 		}
 		highest = max(highest, fence)
 	}
 	if !named {
-		return fmt.Errorf("%w: it has none of the columns %s", lockstore.ErrInvalid, strings.Join(fenceColumns(), ", "))
+		return 0, fmt.Errorf("%w: it has none of the columns %s", lockstore.ErrInvalid, strings.Join(fenceColumns(), ", "))
 	}
-	for _, name := range keyColumns() {
-		key := fields[name]
-		switch {
-		case key == "":
-			continue
-		case highest >= 0 && name == "key":
-			o.Add(key, highest, source)
-		case highest >= 0:
-			o.addCounter(key, highest, source)
+	return highest, nil
+}
+
+// counterOf is the counter that a row is about. A fence_key is exact, and says which
+// where the key might be normalised in two ways; both must be of one lock.
+func counterOf(fields map[string]string) (string, error) {
+	counter, key := fields[fenceKeyColumn], fields[keyColumn]
+	switch {
+	case counter == "" && key == "":
+		return "", fmt.Errorf("%w: it has neither a fence_key nor a key", lockstore.ErrInvalid)
+	case counter == "":
+		made, err := syncguard.CounterKey(key)
+		if err != nil {
+			return "", fmt.Errorf("%w: SyncGuard's own name of its counter, in a column %s, is taken as it stands", err, fenceKeyColumn)
 		}
-		return nil
+		return made, nil
 	}
-	return fmt.Errorf("%w: it has neither a fence_key nor a key", lockstore.ErrInvalid)
+	of, ours := syncguard.LockOfCounter(counter)
+	switch {
+	case !ours:
+		return "", fmt.Errorf("%w: fence_key %s is no counter of SyncGuard's, which is fence: and a lock's key in NFC of at most 512 bytes; correct it, or take the row out",
+			lockstore.ErrInvalid, plaintext.Shown(counter))
+	case key == "" || key == of:
+		return counter, nil
+	}
+	if made, err := syncguard.CounterKey(key); err != nil || made != counter {
+		return "", fmt.Errorf("%w: key %s and fence_key %s are of two locks; correct the one that is wrong, or take the row out",
+			lockstore.ErrInvalid, plaintext.Shown(key), plaintext.Shown(counter))
+	}
+	return counter, nil
 }

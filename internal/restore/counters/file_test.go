@@ -15,12 +15,15 @@ import (
 // number of each row; what is none of these is refused with its place.
 //
 // Clauses: K-7.2
-// Mutation: drop a name from keyColumns or fenceColumns, ignore a row that has none, or take any first line for titles.
+// Mutation: drop a name from keyColumns or fenceColumns, ignore a row that has none, take any first line for titles, or
+// drop a case of counterOf or titled.
 func TestReadFile(t *testing.T) {
 	t.Parallel()
 	seen := func(key string, fence int64) counters.Observations {
 		return counters.Observations{key: {Fence: fence, Source: "it"}}
 	}
+	none := counters.Observations{}
+	marks := strings.Repeat("\u0301", 31)
 	for _, tt := range []struct {
 		text string
 		want counters.Observations
@@ -35,6 +38,26 @@ func TestReadFile(t *testing.T) {
 		{` [{"key":"a","token":7,"session_id":null}]`, seen("fence:a", 7), ""},
 		{`{"outcome":"SAFE","keys":[{"fence_key":"fence:a","key":"a","counter":5,"observed":9,"target":100}]}`, seen("fence:a", 9), ""},
 		{"{\"key\":\"cafe\u0301\",\"token\":1}", seen("fence:caf\u00e9", 1), ""},
+		// What says nothing of a fence that was issued, and of a counter that SyncGuard has.
+		{"fence_key,fence\nfence:a,0\n", none, ""},
+		{`{"key":"a","token":0,"state":"stale"}`, none, ""},
+		{`{"key":"a","token":null}`, none, ""},
+		{"key,fence_key,counter,lock_fence,observed,state\nodd,odd,5,,0,foreign\n", none, ""},
+		// The key's form, and a mark that is the key's own.
+		{"key,fence_key,fence\ncafe\u0301,fence:caf\u00e9,4\n", seen("fence:caf\u00e9", 4), ""},
+		{"fence_key,fence\nfence:a" + marks + ",4\n", seen("fence:a"+marks, 4), ""},
+		{"key,lock_id,fence\n'=a,x,000000000000042\n", seen("fence:'=a", 42), ""},
+		{"fence_key,fence\na,5\n", nil, `line 2: invalid argument: fence_key "a" is no counter of SyncGuard's`},
+		{"fence_key,fence\nfence:,5\n", nil, `fence_key "fence:" is no counter`},
+		{"fence_key,fence\nfence:cafe\u0301,5\n", nil, "is no counter of SyncGuard's, which is fence: and a lock's key in NFC"},
+		{"fence_key,fence\nfence:" + strings.Repeat("x", 513) + ",5\n", nil, "is no counter of SyncGuard's"},
+		{"key,fence_key,fence\na,fence:b,5\n", nil, `key "a" and fence_key "fence:b" are of two locks`},
+		{`{"key":"b","fence_key":"fence:a","observed":9}`, nil, "are of two locks"},
+		{"key,fence\na" + marks + ",4\n", nil, "more than 30 combining marks in a row, which SyncGuard normalises differently; use fewer: SyncGuard's own name"},
+		{"key,fence\ncaf\xe9,4\n", nil, "is not text that a database holds"},
+		{"{\"key\":\"caf\xe9\",\"fence\":4}", nil, "it is not UTF-8; export it with client_encoding UTF8"},
+		{"key,fence,fence\na,9,3\n", nil, "it has two columns fence"},
+		{`[{"key":"a","fence":4},7]`, nil, "none of the columns"},
 		{"", nil, "it is empty"},
 		{"a,5\n", nil, "no line of titles"},
 		{"fence:a,5,a\n", nil, "no line of titles"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +111,32 @@ func forward(t *testing.T, w *world, opts counters.Options) counters.Result {
 		t.Fatal(err)
 	}
 	return result
+}
+
+// say is the operator's word.
+func say(t *testing.T, o counters.Observations, key string, fence int64) {
+	t.Helper()
+	if err := o.Say(key, fence); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readFile reads an export.
+func readFile(t *testing.T, o counters.Observations, text string) {
+	t.Helper()
+	if err := o.ReadFile(strings.NewReader(text), "export.csv"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plan is what a fast-forward would do.
+func plan(t *testing.T, w *world, observed counters.Observations) counters.Plan {
+	t.Helper()
+	p, err := counters.Prepare(t.Context(), w.store(t, nil), options(observed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // impatient waits for nobody for long.

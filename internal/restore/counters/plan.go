@@ -46,7 +46,7 @@ func planOf(seen sight, opts Options) Plan {
 	for _, a := range seen.audited {
 		p.Moved = p.Moved || a.raised > 0 && a.on != seen.identity
 	}
-	p.Raise, p.Safe, p.Exhausted = len(of[Raise]), len(of[Safe]), len(of[Exhausted])
+	p.Raise, p.Safe, p.Exhausted, p.Foreign = len(of[Raise]), len(of[Safe]), len(of[Exhausted]), len(of[Foreign])
 	if refused := refuse(of, seen.audit, opts.Margin); refused.Outcome != "" {
 		p.Outcome, p.Why, p.Fixes = refused.Outcome, refused.Why, refused.Fixes
 		return p
@@ -84,11 +84,11 @@ func refuse(of map[State][]string, audit bool, margin int64) refusal {
 	var r refusal
 	if keys := of[Forged]; len(keys) > 0 {
 		r.add(restore.RefusedEvidence, fmt.Sprintf("a fence above %d, the last one that is ever issued, is told of %s", limit, names(keys)),
-			"correct the file or the number; where it stands in a lock's row or the audit, somebody wrote it there")
+			"correct the file or the number; where it stands in a lock's row or the audit, say the highest fence that was issued: --observed KEY=N")
 	}
 	if keys := of[Unreadable]; len(keys) > 0 {
-		r.add(restore.RefusedEvidence, fmt.Sprintf("the fence in the lock's row is no number of 15 digits for %s", names(keys)),
-			"say the highest fence that was issued: --observed KEY=N")
+		r.add(restore.RefusedEvidence, fmt.Sprintf("the fence in the lock's row is no number of 15 digits from 1 for %s", names(keys)),
+			"say the highest fence that was issued: --observed KEY=N; a file does not stand for it")
 	}
 	if keys := of[NoRoom]; len(keys) > 0 {
 		r.add(restore.RefusedConfig, fmt.Sprintf("a margin of %d passes %d, the last fence that is ever issued, for %s", margin, limit, names(keys)),

@@ -61,7 +61,8 @@ type Store struct {
 }
 
 // Open connects. It returns *owner.UnreachableError, lockstore.ErrNotPrimary,
-// *instance.VersionError, or *lockstore.UnsafeError where a table is missing.
+// *instance.VersionError, or *lockstore.UnsafeError where a table is missing or not as
+// SyncGuard makes it.
 func Open(ctx context.Context, opts StoreOptions) (*Store, error) {
 	conn, err := owner.Open(ctx, owner.Options{
 		// Nobody is terminated: that would end the library's whole process.
@@ -79,27 +80,16 @@ func Open(ctx context.Context, opts StoreOptions) (*Store, error) {
 		err = fmt.Errorf("open SyncGuard's database: %w", lockstore.ErrNotPrimary)
 	}
 	if err == nil {
-		err = s.complete(ctx)
+		err = syncguard.CheckTables(ctx, conn.Reader(), opts.Names)
+	}
+	if err == nil { // a counter that is hidden from this login would be raised by nobody
+		err = syncguard.CheckActs(ctx, conn.Reader(), opts.Names)
 	}
 	if err != nil {
 		s.Close(ctx)
 		return nil, err
 	}
 	return s, nil
-}
-
-// complete wants both tables.
-func (s *Store) complete(ctx context.Context) error {
-	for _, table := range []string{s.names.Lock, s.names.Fence} {
-		var there bool
-		if err := s.conn.Reader().QueryRow(ctx, tableQuery, s.names.Quoted(table)).Scan(&there); err != nil {
-			return fmt.Errorf("look for table %s: %w", table, err)
-		}
-		if !there {
-			return &lockstore.UnsafeError{Clause: "K-10.2", Problem: "there is no table " + s.names.Quoted(table), Fix: "dlockctl migrate up --target syncguard"}
-		}
-	}
-	return nil
 }
 
 // fresh is the same through new connections.
@@ -174,11 +164,13 @@ func (seen sight) assess(opts Options) []Key {
 		keys = append(keys, assess(r, seen.audited[r.fenceKey], seen.identity, opts))
 	}
 	lost := map[string]bool{}
-	for key := range seen.audited {
-		lost[key] = !known[key]
+	for key, a := range seen.audited {
+		// Of a row that SyncGuard did not write, a revoke is no word of a counter.
+		_, ours := syncguard.LockOfCounter(key)
+		lost[key] = !known[key] && ours && a.known()
 	}
 	for key := range opts.Observed {
-		lost[key] = !known[key]
+		lost[key] = lost[key] || !known[key]
 	}
 	for _, key := range slices.Sorted(maps.Keys(lost)) {
 		if lost[key] {

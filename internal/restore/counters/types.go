@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/dlockctl/dlockctl/internal/instance/owner"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/syncguard"
@@ -33,21 +31,34 @@ type Observation struct {
 	Fence int64
 	// Source says who: "operator", or the file.
 	Source string
+	// Settled tells that the operator has named a fence of this key, be it this one or
+	// a lower one: that stands for what the tables tell of it and nobody can believe.
+	// A file cannot: it is of before, and the row may be of a grant that came after.
+	Settled bool
 }
 
 // Observations are the highest of each counter's key.
 type Observations map[string]Observation
 
-// Add notes an observation of a lock's key unless a higher one is known. The key may
-// stand in any Unicode form: SyncGuard stores NFC.
-func (o Observations) Add(key string, fence int64, source string) {
-	o.addCounter(fenceKey(norm.NFC.String(key)), fence, source)
+// Say notes the operator's word on a lock's key, which may stand in any Unicode form.
+// It refuses, wrapping lockstore.ErrInvalid, a key that is no lock's of SyncGuard.
+func (o Observations) Say(key string, fence int64) error {
+	counter, err := syncguard.CounterKey(key)
+	if err != nil {
+		return err
+	}
+	o.add(counter, Observation{fence, SourceOperator, true})
+	return nil
 }
 
-func (o Observations) addCounter(key string, fence int64, source string) {
-	if have, known := o[key]; !known || have.Fence < fence {
-		o[key] = Observation{fence, source}
+func (o Observations) add(counter string, told Observation) {
+	have, known := o[counter]
+	settled := have.Settled || told.Settled
+	if !known || have.Fence < told.Fence {
+		have = told
 	}
+	have.Settled = settled
+	o[counter] = have
 }
 
 // Options are what the operator says.
@@ -93,8 +104,11 @@ const (
 	NoRoom State = "no_room"
 	// Forged: a fence above the last one that is ever issued.
 	Forged State = "forged"
-	// Unreadable: the lock's fence is no number of 15 digits.
+	// Unreadable: the lock's fence is no number of 15 digits from 1.
 	Unreadable State = "unreadable"
+	// Foreign: SyncGuard calls no lock and no counter so, and draws nothing from it; it
+	// is left as it stands.
+	Foreign State = "foreign"
 )
 
 // Key is one counter.
@@ -105,7 +119,7 @@ type Key struct {
 	Counter    int64 `json:"counter"`
 	HasCounter bool  `json:"has_counter"`
 	// LockFence is the text in the lock's row, "" where there is none; Held tells that
-	// the lock counts as held.
+	// the lock counts as held, which one that is Foreign does to nobody.
 	LockFence string `json:"lock_fence,omitempty"`
 	Held      bool   `json:"held,omitempty"`
 	// Observed is the highest fence known, from ObservedIn; Behind tells that the
@@ -147,6 +161,7 @@ type Plan struct {
 	Raise     int   `json:"raise"`
 	Safe      int   `json:"safe"`
 	Exhausted int   `json:"exhausted"`
+	Foreign   int   `json:"foreign"`
 	Behind    int   `json:"behind"`
 	Held      int   `json:"held"`
 	Keys      []Key `json:"keys"`

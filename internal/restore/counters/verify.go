@@ -47,14 +47,15 @@ func (v *Verification) add(id, fix, format string, args ...any) {
 }
 
 // judge says what is wrong with one key: counter_missing, counter_behind,
-// counter_negative, fence_malformed, fence_forged. That one is exhausted is no danger
-// of issuing a fence twice; doctor tells it.
+// counter_negative, fence_malformed, fence_forged. One that is exhausted or foreign is
+// no danger of issuing a fence twice; doctor and the plan tell it.
 func (v *Verification) judge(k Key) {
 	switch {
+	case k.State == Foreign:
 	case k.State == Forged:
 		v.add("fence_forged", "dlockctl restore plan", "lock %q: fence %d, in %s, is above %d, the last one that is ever issued", k.Key, k.Observed, k.ObservedIn, limit)
 	case k.State == Unreadable:
-		v.add("fence_malformed", "--observed KEY=N says which was issued", "lock %q: the fence %q in its row is no number of 15 digits", k.Key, k.LockFence)
+		v.add("fence_malformed", "--observed KEY=N says which was issued", "lock %q: the fence %q in its row is no number of 15 digits from 1", k.Key, k.LockFence)
 	case k.Counter < 0:
 		v.add("counter_negative", runFastForward, "lock %q: the counter stands at %d, below 0", k.Key, k.Counter)
 	case !k.HasCounter:

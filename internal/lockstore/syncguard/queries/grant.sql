@@ -7,4 +7,4 @@ ON CONFLICT (key) DO UPDATE
        acquired_at_ms = EXCLUDED.acquired_at_ms,
        fence          = EXCLUDED.fence,
        user_key       = EXCLUDED.user_key
- WHERE l.lock_id = :replaced_lock_id;
+ WHERE coalesce(l.lock_id, '') = :replaced_lock_id;

@@ -1,6 +1,6 @@
 -- The library's acquire does not lock the row, and so overwrites an extend that has
 -- not committed yet.
-SELECT lock_id, fence, acquired_at_ms, expires_at_ms
+SELECT coalesce(lock_id, ''), coalesce(fence, 'NULL'), coalesce(acquired_at_ms, 0), coalesce(expires_at_ms, 0)
   FROM syncguard_locks
  WHERE key = :key
    FOR UPDATE;

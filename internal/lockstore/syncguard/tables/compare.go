@@ -19,6 +19,17 @@ type wanted struct {
 	unique            bool
 }
 
+// alone are the columns that are unique by themselves.
+func (s shape) alone() []string {
+	unique := []string{s.key}
+	for _, i := range s.indexes {
+		if i.unique {
+			unique = append(unique, i.column)
+		}
+	}
+	return unique
+}
+
 func lockShape(names Names) shape {
 	return shape{
 		columns: []column{
@@ -61,6 +72,9 @@ func (s stands) differences(want shape) []Difference {
 	case s.kind != "r":
 		found.add(KindTable, s.name, "", "is no ordinary table")
 		return found.Differences
+	case s.related:
+		found.add(KindTable, s.name, "", "is a partition, inherits or is inherited from: a key is unique in each table alone")
+		return found.Differences
 	case s.persistence != "p":
 		found.add(KindTable, s.name, "ALTER TABLE "+table+" SET LOGGED", "is unlogged or temporary: a crash empties it, and fences begin at 1 again")
 	}
@@ -82,13 +96,30 @@ func (s stands) differences(want shape) []Difference {
 			found.add(KindColumn, s.name, "", "column %s %s is none of SyncGuard's", have.name, have.kind)
 		}
 	}
-	if !slices.ContainsFunc(s.indexes, func(i index) bool { return i.primary && i.column == want.key }) {
-		found.add(KindIndex, s.name, fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (%s)", table, want.key), "%s is not the primary key: one key could have two rows", want.key)
-	}
+	s.compareKey(&found, table, want.key)
 	for _, i := range want.indexes {
 		s.compareIndex(&found, table, i)
 	}
+	for _, h := range s.hindrances {
+		found.add(h.kind, s.name, h.fix, "%s is none of SyncGuard's, and can refuse what it writes", h.what)
+	}
 	return found.Differences
+}
+
+// compareKey wants a primary key that the library's ON CONFLICT can use.
+func (s stands) compareKey(found *Found, table, key string) {
+	fix := fmt.Sprintf("ADD PRIMARY KEY (%s)", key)
+	if s.primary != "" {
+		fix = fmt.Sprintf("DROP CONSTRAINT %s, %s", s.primary, fix)
+	}
+	fix = fmt.Sprintf("ALTER TABLE %s %s", table, fix)
+	at := slices.IndexFunc(s.indexes, func(i index) bool { return i.primary && i.column == key })
+	switch {
+	case at < 0:
+		found.add(KindIndex, s.name, fix, "%s is not the primary key: one key could have two rows", key)
+	case !s.indexes[at].immediate:
+		found.add(KindIndex, s.name, fix, "the primary key over %s is DEFERRABLE: ON CONFLICT cannot use it, and nobody acquires", key)
+	}
 }
 
 func (s stands) compareColumn(found *Found, table string, have, want column) {
@@ -103,7 +134,10 @@ func (s stands) compareColumn(found *Found, table string, have, want column) {
 	case have.notNull != want.notNull && !want.generated:
 		found.add(KindColumn, s.name, alter+"DROP NOT NULL", "column %s is NOT NULL, and should not be", want.name)
 	}
-	if want.defaultZero && have.expression != "0" && have.expression != "'0'::bigint" {
+	if have.collation != "" && want.kind == have.kind {
+		found.add(KindColumn, s.name, alter+"TYPE TEXT COLLATE \"default\"", "column %s has the collation %s, by which two keys can be equal", want.name, have.collation)
+	}
+	if want.defaultZero && !have.generated && have.expression != "0" && have.expression != "'0'::bigint" {
 		found.add(KindColumn, s.name, alter+"SET DEFAULT 0", "column %s has not the default 0", want.name)
 	}
 }

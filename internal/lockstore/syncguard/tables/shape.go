@@ -17,10 +17,12 @@ import (
 var files embed.FS
 
 var (
-	tableQuery   = pgtx.Statement(files, "table")
-	columnsQuery = pgtx.Statement(files, "columns")
-	indexesQuery = pgtx.Statement(files, "indexes")
-	twinsQuery   = pgtx.Statement(files, "twins")
+	tableQuery      = pgtx.Statement(files, "table")
+	columnsQuery    = pgtx.Statement(files, "columns")
+	indexesQuery    = pgtx.Statement(files, "indexes")
+	hindrancesQuery = pgtx.Statement(files, "hindrances")
+	twinsQuery      = pgtx.Statement(files, "twins")
+	othersQuery     = pgtx.Statement(files, "others")
 )
 
 // Querier reads; a pgx connection, pool and transaction are each one.
@@ -68,11 +70,11 @@ func (d Difference) String() string { return d.Table + ": " + d.What }
 // library's SQL file has and its setup function has not may be there or not.
 func Look(ctx context.Context, q Querier, names Names) (Found, error) {
 	var found Found
-	lock, err := read(ctx, q, names.Lock)
+	lock, err := read(ctx, q, names.Lock, lockShape(names))
 	if err != nil {
 		return found, err
 	}
-	fence, err := read(ctx, q, names.Fence)
+	fence, err := read(ctx, q, names.Fence, fenceShape())
 	if err != nil {
 		return found, err
 	}
@@ -80,14 +82,16 @@ func Look(ctx context.Context, q Querier, names Names) (Found, error) {
 	if !lock.there() {
 		found.Schema = fence.schema
 	}
-	folded, err := foldedTwin(ctx, q, names.Lock, names.Fence)
+	folded, err := foldedTwins(ctx, q, lock, fence)
 	switch {
 	case err != nil:
 		return found, err
-	case !lock.there() && !fence.there() && folded == "":
+	case !lock.there() && !fence.there() && len(folded) == 0:
 		return Found{}, nil
-	case folded != "" && !(lock.there() && fence.there()):
-		found.add(KindTable, folded, "", "stands under a name in lower-case letters, as SyncGuard's own setup makes it, and no operation of it finds it: give its name as %q", folded)
+	case len(folded) > 0:
+		for _, name := range folded {
+			found.add(KindTable, name, "", "stands under a name in lower-case letters, as SyncGuard's own setup makes it, and no operation of it finds it: give its name as %q", name)
+		}
 		return found, nil
 	case lock.there() && fence.there() && lock.schema != fence.schema:
 		found.add(KindTable, names.Fence, fmt.Sprintf("ALTER TABLE %s SET SCHEMA %s", qualified(fence.schema, names.Fence), quote(lock.schema)),
@@ -95,6 +99,12 @@ func Look(ctx context.Context, q Querier, names Names) (Found, error) {
 	}
 	found.Differences = slices.Concat(found.Differences, lock.differences(lockShape(names)), fence.differences(fenceShape()))
 	return found, nil
+}
+
+// Where is the schema in which the search_path finds a table of this name, "" for none.
+func Where(ctx context.Context, q Querier, name string) (string, error) {
+	s, err := find(ctx, q, name)
+	return s.schema, err
 }
 
 func (f *Found) add(kind Kind, table, fix, format string, args ...any) {
@@ -106,8 +116,13 @@ func qualified(schema, table string) string { return pgx.Identifier{schema, tabl
 // stands is a table as it is.
 type stands struct {
 	name, schema, kind, persistence string
-	columns                         []column
-	indexes                         []index
+	// related tells that it inherits, is inherited from, or is a partition.
+	related bool
+	// primary is the name of its primary key, as SQL has it.
+	primary    string
+	columns    []column
+	indexes    []index
+	hindrances []hindrance
 }
 
 func (s stands) there() bool { return s.schema != "" }
@@ -116,69 +131,76 @@ type column struct {
 	name, kind           string
 	notNull, generated   bool
 	expression           string // of the default, or of what is generated
+	collation            string // by which different texts can be equal, "" mostly
 	mayMiss, defaultZero bool   // of a column as it should be
 }
 
 type index struct {
-	name, column           string
-	unique, primary, valid bool
+	name, column                      string
+	unique, primary, valid, immediate bool
 }
 
-func read(ctx context.Context, q Querier, name string) (stands, error) {
+// hindrance is what can refuse what the library writes.
+type hindrance struct {
+	kind      Kind
+	what, fix string
+}
+
+// find looks where the name leads.
+func find(ctx context.Context, q Querier, name string) (stands, error) {
 	s := stands{name: name}
-	doing := func(err error) error { return fmt.Errorf("look at table %s: %w", name, err) }
-	err := q.QueryRow(ctx, tableQuery, quote(name)).Scan(&s.schema, &s.kind, &s.persistence)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return s, nil
-	}
-	if err != nil {
-		return s, doing(err)
-	}
-	rows, err := q.Query(ctx, columnsQuery, quote(name))
-	if err != nil {
-		return s, doing(err)
-	}
-	var c column
-	_, err = pgx.ForEachRow(rows, []any{&c.name, &c.kind, &c.notNull, &c.generated, &c.expression}, func() error {
-		s.columns = append(s.columns, c)
-		return nil
-	})
-	if err != nil {
-		return s, doing(err)
-	}
-	if rows, err = q.Query(ctx, indexesQuery, quote(name)); err != nil {
-		return s, doing(err)
-	}
-	var i index
-	_, err = pgx.ForEachRow(rows, []any{&i.name, &i.column, &i.unique, &i.primary, &i.valid}, func() error {
-		s.indexes = append(s.indexes, i)
-		return nil
-	})
-	if err != nil {
-		return s, doing(err)
+	err := q.QueryRow(ctx, tableQuery, quote(name)).Scan(&s.schema, &s.kind, &s.persistence, &s.related, &s.primary)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return s, fmt.Errorf("look at table %s: %w", name, err)
 	}
 	return s, nil
 }
 
-// foldedTwin is the first of the names that is missing while its lower-case form
-// is there.
-func foldedTwin(ctx context.Context, q Querier, names ...string) (string, error) {
-	for _, name := range names {
-		folded := strings.ToLower(name)
-		if folded == name {
+// read looks at everything of the table that is to be of this shape.
+func read(ctx context.Context, q Querier, name string, want shape) (stands, error) {
+	s, err := find(ctx, q, name)
+	if err != nil || !s.there() {
+		return s, err
+	}
+	each := func(query string, into []any, keep func(), args ...any) error {
+		rows, err := q.Query(ctx, query, append([]any{quote(name)}, args...)...)
+		if err == nil {
+			_, err = pgx.ForEachRow(rows, into, func() error { keep(); return nil })
+		}
+		return err //nolint:wrapcheck // said below
+	}
+	var c column
+	var i index
+	var h hindrance
+	err = each(columnsQuery, []any{&c.name, &c.kind, &c.notNull, &c.generated, &c.expression, &c.collation}, func() { s.columns = append(s.columns, c) })
+	if err == nil {
+		err = each(indexesQuery, []any{&i.name, &i.column, &i.unique, &i.primary, &i.valid, &i.immediate}, func() { s.indexes = append(s.indexes, i) })
+	}
+	if err == nil {
+		err = each(hindrancesQuery, []any{&h.kind, &h.what, &h.fix}, func() { s.hindrances = append(s.hindrances, h) }, want.alone())
+	}
+	if err != nil {
+		return s, fmt.Errorf("look at table %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// foldedTwins are those of the tables that are missing while their lower-case form is
+// there.
+func foldedTwins(ctx context.Context, q Querier, tables ...stands) ([]string, error) {
+	var folded []string
+	for _, s := range tables {
+		name := strings.ToLower(s.name)
+		if s.there() || name == s.name {
 			continue
 		}
-		exact, err := read(ctx, q, name)
-		if err != nil || exact.there() {
-			return "", err
-		}
-		twin, err := read(ctx, q, folded)
+		in, err := Where(ctx, q, name)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		if twin.there() {
-			return folded, nil
+		if in != "" {
+			folded = append(folded, name)
 		}
 	}
-	return "", nil
+	return folded, nil
 }

@@ -66,6 +66,16 @@ pooler: ## Run the lock store behind PgBouncer in transaction mode (installs it 
 	fi
 	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pooler -timeout 4m ./test/pooler/
 
+.PHONY: shells
+shells: ## Complete live keys with Tab in zsh and fish; not in PowerShell, which Debian has not (installs the two as root)
+	@if ! command -v zsh >/dev/null || ! command -v fish >/dev/null; then \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "zsh or fish is missing: install Debian's packages zsh and fish" >&2; exit 1; \
+	  fi; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends zsh fish >/dev/null; \
+	fi
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags shells -timeout 4m -run 'TestZsh|TestFish' ./test/shells/
+
 .PHONY: pgbackrest
 pgbackrest: ## Restore, fail over, clone and upgrade by the runbooks' own words with pgBackRest (installs it on Debian as root)
 	@if ! command -v pgbackrest >/dev/null; then \

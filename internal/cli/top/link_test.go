@@ -207,6 +207,36 @@ func TestLinkThatStandsStill(t *testing.T) {
 	})
 }
 
+// Nobody agrees to a question that they have not seen: y revokes nothing until it was
+// drawn, and then what it asked.
+//
+// Clauses: K-3.1
+// Mutation: leave asked out of press, or out of View.
+func TestQuestionThatWasNotDrawn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &counting{}
+		l := connect(t, f)
+		l.wait(10 * time.Second)
+		l.stand(true)
+		l.wait(10 * time.Second) // a frame is on its way now, and the next has to wait
+		l.press("rhangs\ry")
+		l.wait(10 * time.Second)
+		if len(f.revoked) > 0 || l.model.mode != confirming {
+			t.Fatalf("unseen, it revoked %+v; mode %d", f.revoked, l.model.mode)
+		}
+		l.stand(false)
+		if shown := l.wait(10 * time.Second); !strings.Contains(shown, "y/N") {
+			t.Errorf("the question was not drawn: %q", shown)
+		}
+		l.press("y")
+		l.wait(time.Second)
+		if len(f.revoked) != 1 || f.revoked[0].Reason != "hangs" {
+			t.Errorf("revoked %+v", f.revoked)
+		}
+	})
+}
+
 // What has not changed is not sent again.
 //
 // Mutation: draw something that differs each time, such as the clock with its nanoseconds in each line.

@@ -78,6 +78,8 @@ type model struct {
 	drawn string
 	// resized is a size that waits for the link.
 	resized *tea.WindowSizeMsg
+	// asked: the frame that was drawn last asks whether to revoke target.
+	asked bool
 
 	width, height int
 	mode          mode
@@ -230,6 +232,9 @@ func (m *model) press(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		return m.type_(key, m.confirm)
 	case confirming:
 		if key.String() == "y" {
+			if !m.asked { // nobody has seen what they would agree to
+				return m, nil
+			}
 			m.mode = watching
 			m.say(ui.Plain, "revoking…")
 			target, reason := m.target, m.typed
@@ -334,7 +339,7 @@ func (m *model) confirm() tea.Cmd {
 		m.say(ui.Warn, "nothing was revoked: the audit row wants a reason")
 		return nil
 	}
-	m.mode = confirming
+	m.mode, m.asked = confirming, false
 	return nil
 }
 

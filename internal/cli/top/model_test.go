@@ -69,7 +69,8 @@ func (m *model) lookAt(t *testing.T, at time.Time) {
 	m.Update(msg)
 }
 
-// press presses keys, and carries out what they lead to.
+// pressAll presses keys, carries out what they lead to, and has each change drawn, as
+// bubbletea does.
 func (m *model) pressAll(keys ...string) {
 	for _, k := range keys {
 		code, special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "backspace": tea.KeyBackspace}[k]
@@ -86,6 +87,7 @@ func (m *model) pressAll(keys ...string) {
 					m.Update(answer)
 				}
 			}
+			m.View()
 		}
 	}
 }

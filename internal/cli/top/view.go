@@ -32,7 +32,7 @@ func (m *model) rows() int { return max(m.height-frame, 1) }
 // left behind. What the link cannot take yet is not drawn.
 func (m *model) View() tea.View {
 	if !m.link.hold() {
-		m.drawn = m.draw()
+		m.drawn, m.asked = m.draw(), m.mode == confirming
 	}
 	view := tea.NewView(m.drawn)
 	view.AltScreen = true

@@ -10,5 +10,5 @@ WITH known AS (
 )
 SELECT key, counter, fence
   FROM known
- WHERE counter < fence AND octet_length(key) <= 512 AND key IS NFC NORMALIZED
+ WHERE counter < fence AND octet_length(key) <= 512 AND CASE WHEN getdatabaseencoding() = 'UTF8' THEN key IS NFC NORMALIZED ELSE true END
  ORDER BY counter - fence, key;

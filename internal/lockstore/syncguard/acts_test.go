@@ -45,6 +45,17 @@ func actsPlanted() []planted {
 				CREATE POLICY everybody ON syncguard_locks USING (true); CREATE POLICY few ON syncguard_locks AS RESTRICTIVE USING (key < 'b')`,
 			lockTable + "row-level security hides rows from t_owner", true,
 		},
+		{
+			`ALTER TABLE syncguard_locks ENABLE ROW LEVEL SECURITY; ALTER TABLE syncguard_locks FORCE ROW LEVEL SECURITY;
+				CREATE POLICY everybody ON syncguard_locks USING (true); CREATE POLICY few ON syncguard_locks AS RESTRICTIVE TO t_auditor USING (key < 'b')`,
+			lockTable + "row-level security hides rows from other logins than t_owner", false,
+		},
+		{
+			`ALTER TABLE syncguard_locks ENABLE ROW LEVEL SECURITY; ALTER TABLE syncguard_locks FORCE ROW LEVEL SECURITY; CREATE POLICY r ON syncguard_locks FOR SELECT USING (true);
+				CREATE POLICY a ON syncguard_locks FOR INSERT WITH CHECK (true); CREATE POLICY w ON syncguard_locks FOR UPDATE USING (true); CREATE POLICY d ON syncguard_locks FOR DELETE USING (true)`,
+			"", false,
+		},
+		{`ALTER TABLE syncguard_locks RENAME TO was; CREATE TABLE syncguard_locks (LIKE was, PRIMARY KEY (key)) PARTITION BY HASH (key); CREATE TABLE part PARTITION OF syncguard_locks FOR VALUES WITH (MODULUS 1, REMAINDER 0)`, "", false},
 		{`ALTER TABLE syncguard_locks ENABLE ROW LEVEL SECURITY; ALTER TABLE syncguard_locks FORCE ROW LEVEL SECURITY; CREATE POLICY seen ON syncguard_locks FOR SELECT USING (true)`, lockTable + "row-level security hides rows from t_owner", true},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -96,7 +97,7 @@ func checkTable(ctx context.Context, q Querier, names Names, table string, colum
 // missing: it is made on request only.
 func (s *Store) missingTable(doing string, err error) error {
 	refused, _ := errors.AsType[*pgconn.PgError](err)
-	if refused == nil || !strings.Contains(refused.Message, s.names.Audit) {
+	if refused == nil || refused.Code != pgerrcode.UndefinedTable || !strings.Contains(refused.Message, s.names.Audit) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, &lockstore.UnsafeError{

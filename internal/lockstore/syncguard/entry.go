@@ -22,7 +22,8 @@ func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 	if err != nil {
 		return lockstore.Entry{}, err
 	}
-	doing := fmt.Sprintf("show lock %q", keys[0])
+	name := keys[len(keys)-1]
+	doing := fmt.Sprintf("show lock %q", name)
 	var entries []lockstore.Entry
 	for _, key = range keys {
 		if entries, err = s.entries(ctx, doing, key, lockstore.Filter{}); err != nil {
@@ -33,7 +34,7 @@ func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 		}
 	}
 	if len(entries) == 0 {
-		return lockstore.Entry{}, fmt.Errorf("lock %q: %w", keys[0], lockstore.ErrNotFound)
+		return lockstore.Entry{}, fmt.Errorf("lock %q: %w", name, lockstore.ErrNotFound)
 	}
 	entry := entries[0]
 	err = s.read(ctx, doing, s.sql.blockers, []any{key}, func(row pgx.Row) error {
@@ -48,15 +49,16 @@ func (s *Store) Show(ctx context.Context, key string) (lockstore.Entry, error) {
 	return entry, nil
 }
 
-// lookupKeys are the keys under which an operator's row may stand: the normalised one,
-// under which the library writes, and then, where that is another, the one that was
-// given: a row that somebody else wrote is found by the key that the list prints.
+// lookupKeys are the keys under which an operator's row may stand: the one that was
+// given, for a row that somebody else wrote is found by the key that the list prints,
+// and in no other's place; then, where that is another, the normalised one, under
+// which the library writes. The last is the lock's name.
 func lookupKeys(given string) ([]string, error) {
 	key, err := lookupKey(given)
 	if err != nil || key == given {
 		return []string{key}, err
 	}
-	return []string{key, given}, nil
+	return []string{given, key}, nil
 }
 
 // narrowed is the prefix to look for, or why the filter cannot be answered.

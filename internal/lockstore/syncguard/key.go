@@ -19,8 +19,8 @@ const (
 	// maxStored is how long the library lets a stored key be in PostgreSQL, far
 	// above what maxKeyBytes leaves: a longer one would be hashed.
 	maxStored = 1700
-	// fencePrefix makes the counter's key of the lock's.
-	fencePrefix = "fence:"
+	// FencePrefix makes the counter's key of the lock's.
+	FencePrefix = "fence:"
 	// graphemeJoiner is what x/text puts into a long run of combining marks, and
 	// JavaScript does not.
 	graphemeJoiner = "\u034f"
@@ -43,7 +43,7 @@ func keysOf(key string) (keys, error) {
 	if err != nil {
 		return keys{}, err
 	}
-	fence, err := storageKey("", fencePrefix+stored, maxStored, 0)
+	fence, err := storageKey("", FencePrefix+stored, maxStored, 0)
 	return keys{stored, fence}, err
 }
 
@@ -74,14 +74,14 @@ func CounterKey(key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fencePrefix + stored, nil
+	return FencePrefix + stored, nil
 }
 
 // LockOfCounter is the lock's key of a counter's, and whether SyncGuard could have
 // made the two: with its prefix, in NFC, at most 512 bytes. Where another Unicode
 // version might normalise differently the key is believed as it stands.
 func LockOfCounter(fenceKey string) (key string, ours bool) {
-	key, prefixed := strings.CutPrefix(fenceKey, fencePrefix)
+	key, prefixed := strings.CutPrefix(fenceKey, FencePrefix)
 	if !prefixed || len(key) > maxKeyBytes || lockstore.LookupKey(key) != nil {
 		return key, false
 	}

@@ -26,7 +26,8 @@ func (s *Store) Revoke(ctx context.Context, params lockstore.RevokeParams) (lock
 	if err := errors.Join(err, validGrant(params), lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason)); err != nil {
 		return lockstore.LockOutcome{}, err
 	}
-	doing := fmt.Sprintf("revoke lock %q", keys[0])
+	name := keys[len(keys)-1]
+	doing := fmt.Sprintf("revoke lock %q", name)
 	switch {
 	case params.EndSession:
 		return lockstore.LockOutcome{}, noSessions(doing + " with its session")
@@ -46,7 +47,7 @@ func (s *Store) Revoke(ctx context.Context, params lockstore.RevokeParams) (lock
 			return outcome, nil
 		}
 	}
-	return lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: keys[0], Presented: params.Token, PresentedHash: params.LockIDHash}, nil
+	return lockstore.LockOutcome{Outcome: lockstore.NotHeld, Key: name, Presented: params.Token, PresentedHash: params.LockIDHash}, nil
 }
 
 // validGrant wants the grant named: a fence that is no token is nobody's name.

@@ -40,12 +40,17 @@ type Observation struct {
 // Observations are the highest of each counter's key.
 type Observations map[string]Observation
 
-// Say notes the operator's word on a lock's key, which may stand in any Unicode form.
-// It refuses, wrapping lockstore.ErrInvalid, a key that is no lock's of SyncGuard.
+// Say notes the operator's word on a lock's key, which may stand in any Unicode form;
+// one that this program might normalise otherwise than SyncGuard is taken as it stands,
+// for a row of that name has no other way out. It refuses, wrapping
+// lockstore.ErrInvalid, a key that is no lock's of SyncGuard.
 func (o Observations) Say(key string, fence int64) error {
 	counter, err := syncguard.CounterKey(key)
 	if err != nil {
-		return err
+		counter = syncguard.FencePrefix + key
+		if _, ours := syncguard.LockOfCounter(counter); !ours {
+			return err
+		}
 	}
 	o.add(counter, Observation{fence, SourceOperator, true})
 	return nil

@@ -7,15 +7,17 @@ WITH two AS (
     JOIN pg_class c ON c.oid = r.oid
     JOIN pg_namespace n ON n.oid = c.relnamespace
 ), security AS (
-  -- A policy that lets everything pass, with no other that restricts it, hides nothing.
+  -- Policies that let every command pass, with none that restricts it, hide nothing.
   SELECT t.oid, t.name, row_security_active(t.oid) AS active,
-         coalesce(bool_and(p.polpermissive) AND bool_or(w.whole AND p.polroles = '{0}'), false) AS open_to_all,
-         coalesce(bool_and(p.polpermissive) AND bool_or(w.whole AND (p.polroles = '{0}' OR w.mine)), false) AS open_here
+         coalesce(bool_and(p.polpermissive), true) AND count(DISTINCT x.cmd) FILTER (WHERE w.passes AND p.polroles = '{0}') = 4 AS open_to_all,
+         coalesce(bool_and(p.polpermissive OR NOT w.here), true) AND count(DISTINCT x.cmd) FILTER (WHERE w.passes AND w.here) = 4 AS open_here
     FROM two t
-    LEFT JOIN pg_policy p ON p.polrelid = t.oid
+   CROSS JOIN unnest('{r,a,w,d}'::"char"[]) x (cmd)
+    LEFT JOIN pg_policy p ON p.polrelid = t.oid AND p.polcmd IN ('*', x.cmd)
     LEFT JOIN LATERAL (
-      SELECT p.polcmd = '*' AND pg_get_expr(p.polqual, p.polrelid) = 'true' AND coalesce(pg_get_expr(p.polwithcheck, p.polrelid), 'true') = 'true' AS whole,
-             EXISTS (SELECT FROM unnest(p.polroles) r WHERE r <> 0 AND pg_has_role(r, 'USAGE')) AS mine) w ON true
+      SELECT p.polpermissive AND (p.polcmd = 'a' OR pg_get_expr(p.polqual, p.polrelid) = 'true')
+               AND coalesce(pg_get_expr(p.polwithcheck, p.polrelid), CASE WHEN p.polcmd = 'a' THEN '' ELSE 'true' END) = 'true' AS passes,
+             p.polroles = '{0}' OR EXISTS (SELECT FROM unnest(p.polroles) r WHERE r <> 0 AND pg_has_role(r, 'USAGE')) AS here) w ON true
    WHERE t.secured
    GROUP BY t.oid, t.name
 ), acts AS (
@@ -36,6 +38,7 @@ WITH two AS (
     JOIN pg_inherits i ON i.inhparent = t.oid
     JOIN pg_class c ON c.oid = i.inhrelid
     JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE NOT c.relispartition -- a partition's rows are the table's own, under its key
   UNION ALL
   SELECT t.name, format('trigger %I runs %s %s every %s', g.tgname, g.tgfoid::regproc, CASE WHEN g.tgtype & 2 <> 0 THEN 'before' ELSE 'after' END,
                         concat_ws(', ', CASE WHEN g.tgtype & 4 <> 0 THEN 'INSERT' END, CASE WHEN g.tgtype & 16 <> 0 THEN 'UPDATE' END, CASE WHEN g.tgtype & 8 <> 0 THEN 'DELETE' END)),

@@ -301,7 +301,7 @@ func etcdRecords(_ context.Context, _ *exam, h etcd.Health) (finding, error) {
 	case h.OddErr != nil:
 		return finding{Unknown, plain(h.OddErr), nil}, nil //nolint:nilerr // what cannot be read is a finding
 	case len(h.Odd) > 0:
-		return finding{Fail, some(h.Odd), advice("find out who wrote it below the prefix; then dlockctl revoke KEY --any-token --reason TEXT, or dlockctl session end ID; etcdctl del for what is no name of a lock")}, nil
+		return finding{Fail, some(h.Odd), advice("find out who wrote it below the prefix; then dlockctl revoke KEY --any-token --reason TEXT, or dlockctl session end ID, with the ID in full from dlockctl session list --show-session; etcdctl del for what is no name of a lock")}, nil
 	}
 	return finding{OK, "all of them", nil}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -195,7 +196,7 @@ func TestEtcdFaults(t *testing.T) {
 			s.put(t, "lock/a%20b", "")
 			return s.del("lock/a%20b")
 		}},
-		{"etcd_records", `fail: lock "x y" (etcd key "` + s.opts.Prefix + `lock/x y"): it is not this lock's record`, func(t *testing.T) func(*testing.T) {
+		{"etcd_records", `fail: etcd key "` + s.opts.Prefix + `lock/x y", which is no name of a lock: it is not this lock's record`, func(t *testing.T) func(*testing.T) {
 			s.put(t, "lock/x y", `{"key":"x y","session_id":"s"}`)
 			return s.del("lock/x y")
 		}},
@@ -221,6 +222,23 @@ func TestEtcdFaults(t *testing.T) {
 		if diff := cmp.Diff(well, s.look(t)); diff != "" {
 			t.Fatalf("%s, cured (-want +got):\n%s", f.check, diff)
 		}
+	}
+}
+
+// The advice about a record that cannot be read says where a session's id is told in full:
+// what the check saw masks it.
+//
+// Clauses: K-2.12, K-10.1
+// Mutation: leave --show-session out of the advice of etcdRecords.
+func TestEtcdRecordsSayWhereTheIDIs(t *testing.T) {
+	t.Parallel()
+	s := newSick(t, etcdtest.Single(t))
+	const id = "12345678-1111-4222-8333-444455556666"
+	s.put(t, "session/"+id, "")
+	results := run(t, s.target).Results
+	i := slices.IndexFunc(results, func(r doctor.Result) bool { return r.ID == "etcd_records" })
+	if r := results[i]; r.Fix == nil || strings.Contains(r.Saw, id) || !strings.Contains(r.Fix.Advice, "dlockctl session list --show-session") {
+		t.Errorf("etcd_records: %+v, fix %+v", r, r.Fix)
 	}
 }
 

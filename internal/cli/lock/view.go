@@ -70,7 +70,12 @@ func viewEntry(e lockstore.Entry, showSession bool) entryView {
 // warnUnreadable says of each lock that cannot be read what it does, and what to do.
 func warnUnreadable(a *app.App, entries ...lockstore.Entry) {
 	for _, e := range entries {
-		if e.State == lockstore.Unreadable {
+		switch {
+		case e.State != lockstore.Unreadable:
+		case e.Token == 0: // an etcd key that no lock has
+			a.Warn("the etcd key %q is no name of a lock: no revoke by key finds it", e.Key)
+			a.Hint("find out who wrote it; this takes it away: etcdctl del -- " + app.Quoted(e.Key))
+		default:
 			a.Warn("lock %q has a value that cannot be read: who holds it is not known, and nobody acquires it", e.Key)
 			a.Hint(a.Command("doctor") + " says why; this takes it away: " + command(a, "revoke", e.Key, "--token", e.Token.String(), "--reason", "TEXT"))
 		}

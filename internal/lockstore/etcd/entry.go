@@ -54,7 +54,11 @@ func (s *Store) entry(ctx context.Context, doing string, lock standing) (locksto
 // describe tells of a lock of whose session so much is left, zero of one that is over.
 func (s *Store) describe(lock standing, left time.Duration) lockstore.Entry {
 	if lock.odd != "" {
-		return lockstore.Entry{Key: lock.Key, Token: lock.token, State: lockstore.Unreadable, ExpiresAt: lockstore.Time{Infinite: true}}
+		odd := lockstore.Entry{Key: lock.Key, Token: lock.token, State: lockstore.Unreadable, ExpiresAt: lockstore.Time{Infinite: true}}
+		if s.keys.nameless(lock) {
+			odd.Token = 0 // there is nothing to revoke by it
+		}
+		return odd
 	}
 	entry := lockstore.Entry{
 		Key: lock.Key, Token: lock.token, Owner: lock.Owner, Session: lock.Session, AcquiredAt: shown(lock.AcquiredAt),

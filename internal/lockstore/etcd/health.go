@@ -168,7 +168,11 @@ func (s *Store) odd(ctx context.Context) ([]string, error) {
 	var odd []string
 	err := s.walk(ctx, doing, below(s.keys.locks()), func(kv *mvccpb.KeyValue) (bool, error) {
 		if lock := s.keys.readLock(kv); lock.odd != "" {
-			odd = append(odd, fmt.Sprintf("lock %q (etcd key %q): %s", lock.Key, lock.name, lock.odd))
+			what := fmt.Sprintf("lock %q (etcd key %q)", lock.Key, lock.name)
+			if s.keys.nameless(lock) {
+				what = fmt.Sprintf("etcd key %q, which is no name of a lock", lock.name)
+			}
+			odd = append(odd, what+": "+lock.odd)
 		}
 		return true, nil
 	})

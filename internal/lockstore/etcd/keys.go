@@ -71,10 +71,11 @@ func number(n int64) string { return fmt.Sprintf("%0*d", numberWidth, n) }
 
 const hexDigits = "0123456789ABCDEF"
 
-// unescape is the key that escape made a name of; a name that it did not make is its own.
-func unescape(name string) string {
-	key, err := url.PathUnescape(name)
-	if err != nil || escape(key) != name {
+// keyOf is the key of the lock that has this etcd key. One that escape did not make is no
+// lock's, and stands for itself, so that it is taken for no lock of ours.
+func (k keys) keyOf(name string) string {
+	key, err := url.PathUnescape(strings.TrimPrefix(name, k.locks()))
+	if err != nil || k.lock(key) != name {
 		return name
 	}
 	return key

@@ -231,8 +231,13 @@ func (k keys) journal(lock standing, how string) clientv3.Op {
 	return clientv3.OpPut(k.grant(lock.token), encode(grantRecord{lock.lockRecord, now(), how}))
 }
 
-// end takes a grant away, in the lock table, on its session, and in the journal.
+// end takes a grant away, in the lock table, on its session, and in the journal. What cannot
+// be read was granted to nobody, and is in neither: two that one transaction of somebody
+// else's wrote have one token, which one transaction cannot journal twice.
 func (k keys) end(lock standing, how string) []clientv3.Op {
+	if lock.odd != "" {
+		return []clientv3.Op{clientv3.OpDelete(k.nameOf(lock))}
+	}
 	return []clientv3.Op{
 		clientv3.OpDelete(k.nameOf(lock)),
 		clientv3.OpDelete(k.held(lock.Session, lock.Key)),
@@ -298,6 +303,9 @@ func (s *Store) Release(ctx context.Context, key string, token lockstore.Token) 
 	}
 	if !stood {
 		return release, nil
+	}
+	if lock.odd != "" { // nobody holds it, and a release leaves no audit record
+		return lockstore.Release{}, lock.unreadable()
 	}
 	got, err := s.change(ctx, doing, txn{compare: []clientv3.Cmp{s.keys.stands(key, token)}, then: s.keys.end(lock, endReleased)})
 	if err != nil {

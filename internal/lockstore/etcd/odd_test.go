@@ -53,7 +53,7 @@ func isUnsafe(err error, says string) bool {
 //
 // Clauses: K-10.1, K-3.1
 // Mutation: return the error of a value from look; leave odd out of matches, refusal,
-// Renew or lookAtSession; leave the key or the session out of readLock.
+// Renew, Release or lookAtSession; leave the key or the session out of readLock.
 func TestOddValueHidesNothing(t *testing.T) {
 	t.Parallel()
 	raw := etcdtest.Single(t).Client(t)
@@ -100,6 +100,9 @@ func TestOddValueHidesNothing(t *testing.T) {
 			}
 			if _, err := alice.Renew(t.Context(), "b/ü", token, time.Minute); !isUnsafe(err, "cannot be read") {
 				t.Errorf("renewed: %v", err)
+			}
+			if got, err := bob.Release(t.Context(), "b/ü", token); !isUnsafe(err, "cannot be read") {
+				t.Errorf("released: %+v, %v", got, err)
 			}
 			if _, err := alice.GrantHistory(t.Context(), token); !isUnsafe(err, "cannot be read") {
 				t.Errorf("explained: %v", err)
@@ -204,28 +207,73 @@ func TestOddValueStopsNothing(t *testing.T) {
 	}
 }
 
+// An etcd key that is no name of a lock hides none: it is listed as itself, with no token to
+// revoke it by, beside the lock whose key it resembles; a watch tells when it is gone.
+//
+// Clauses: K-3.1, K-10.1
+// Mutation: have keyOf tell what follows locks, or leave nameless out of describe; compare
+// what a watch has told with keys.lock in lockEvent.
+func TestOddNameIsNoLock(t *testing.T) {
+	t.Parallel()
+	raw := etcdtest.Single(t).Client(t)
+	opts := options(t)
+	alice := newClient(t, opts, "alice", time.Hour)
+	token, name := alice.lock(t, "x y"), opts.Prefix+"lock/x y"
+	if _, err := raw.Put(t.Context(), name, "x"); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := alice.List(t.Context(), lockstore.Filter{})
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("listed %+v, %v", entries, err)
+	}
+	for _, e := range entries {
+		if odd := e.State == lockstore.Unreadable; odd && (e.Key != name || e.Token != 0) || !odd && (e.Key != "x y" || e.Token != token) {
+			t.Errorf("listed %+v", e)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	done := errors.New("the watch has told enough")
+	var told []string
+	err = alice.Watch(ctx, lockstore.Filter{}, func(change lockstore.Change) error {
+		if told = append(told, string(change.Kind)+" "+change.Key); len(told) == 3 {
+			return done
+		} else if len(told) == 2 {
+			_, err := raw.Delete(ctx, name)
+			return err
+		}
+		return nil
+	})
+	if !errors.Is(err, done) || told[2] != "gone "+name {
+		t.Errorf("the watch told %q, %v", told, err)
+	}
+}
+
 // A fast-forward voids what cannot be read with the rest, also under a name that no lock
-// of ours has.
+// of ours has, and two that one transaction wrote, which have one token.
 //
 // Clauses: K-7.5, K-10.1
-// Mutation: take the lock's key in place of nameOf in asSeen or end: it never ends.
+// Mutation: take the lock's key in place of nameOf in asSeen or end: it never ends; journal
+// the end of what cannot be read.
 func TestOddValueIsVoided(t *testing.T) {
 	t.Parallel()
 	raw := etcdtest.Single(t).Client(t)
 	opts := options(t)
 	alice := newClient(t, opts, "alice", time.Hour)
 	alice.lock(t, "a")
-	for _, name := range []string{"lock/b", "lock/x y"} {
-		if _, err := raw.Do(t.Context(), clientv3.OpPut(opts.Prefix+name, "x")); err != nil {
-			t.Fatal(err)
-		}
+	var odd []clientv3.Op
+	for _, name := range []string{"lock/b", "lock/c", "lock/x y"} {
+		odd = append(odd, clientv3.OpPut(opts.Prefix+name, "x"))
 	}
-	if got := listed(t, alice, lockstore.Filter{}); got != "a b! x y!" {
+	if _, err := raw.Txn(t.Context()).Then(odd...).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(t, alice, lockstore.Filter{}); strings.Count(got, "!") != 3 {
 		t.Errorf("there is %q", got)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if voided, err := etcd.VoidLocks(ctx, alice.Store, "erin", "restored"); err != nil || voided != 3 {
+	if voided, err := etcd.VoidLocks(ctx, alice.Store, "erin", "restored"); err != nil || voided != 4 {
 		t.Errorf("voided %d, %v", voided, err)
 	}
 	if got := listed(t, alice, lockstore.Filter{}); got != "" {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -75,7 +74,7 @@ func (k keys) readLock(kv *mvccpb.KeyValue) standing {
 		lock.odd = "it is not this lock's record"
 	}
 	if lock.odd != "" {
-		lock.lockRecord = lockRecord{Key: unescape(strings.TrimPrefix(lock.name, k.locks()))}
+		lock.lockRecord = lockRecord{Key: k.keyOf(lock.name)}
 	}
 	return lock
 }
@@ -90,6 +89,10 @@ func (l standing) unreadable() error {
 
 // nameOf is the etcd key of a lock.
 func (k keys) nameOf(lock standing) string { return cmp.Or(lock.name, k.lock(lock.Key)) }
+
+// nameless tells that no lock has this etcd key: nothing that asks by a lock's key finds it,
+// a revoke neither.
+func (k keys) nameless(lock standing) bool { return k.lock(lock.Key) != k.nameOf(lock) }
 
 // asSeen holds while the lock is the one that was read.
 func (k keys) asSeen(lock standing) clientv3.Cmp { return unchanged(k.nameOf(lock), int64(lock.token)) }

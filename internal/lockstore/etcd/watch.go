@@ -117,6 +117,11 @@ func (w *lockWatch) stands(ctx context.Context, lock standing, alive *mvccpb.Key
 	return w.tell(lockstore.Change{Kind: kind, Entry: entry})
 }
 
+func (w *lockWatch) told(key string) bool {
+	_, known := w.before[key]
+	return known
+}
+
 func (w *lockWatch) gone(key string) error {
 	entry := w.before[key]
 	delete(w.before, key)
@@ -155,16 +160,14 @@ func (w *lockWatch) follow(ctx context.Context, revision int64) error {
 
 func (w *lockWatch) lockEvent(ctx context.Context, event *clientv3.Event) error {
 	if event.Type == clientv3.EventTypeDelete {
-		for key := range w.before {
-			if w.keys.lock(key) == string(event.Kv.Key) {
-				return w.gone(key)
-			}
+		if key := w.keys.keyOf(string(event.Kv.Key)); w.told(key) {
+			return w.gone(key)
 		}
 		return nil
 	}
 	lock := w.keys.readLock(event.Kv)
 	if !w.isWanted(lock) {
-		if _, known := w.before[lock.Key]; known {
+		if w.told(lock.Key) {
 			return w.gone(lock.Key) // taken over by another
 		}
 		return nil

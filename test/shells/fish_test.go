@@ -3,6 +3,7 @@
 package shells_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -18,12 +19,17 @@ bind \ez tell
 
 // In fish.
 //
-// Mutation: print cobra's script; or evaluate the line that asks.
+// Mutation: print cobra's script; or evaluate the line that asks; or take what follows -- for a flag.
 func TestFish(t *testing.T) {
 	t.Parallel()
 	s := start(t, reports(map[string]string{"fish/config.fish": fishrc}), "fish", "-i")
 	s.proves()
-	s.types("complete -C 'dlockctl lock show '\r")
-	offers(t, s.after(prompt))
+	var shown string
+	s.again("the keys are offered", func() bool {
+		s.types("complete -C 'dlockctl lock show '\r")
+		shown = s.after(prompt)
+		return strings.Contains(shown, leased)
+	})
+	offers(t, shown)
 	s.harmless()
 }

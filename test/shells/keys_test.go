@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,12 +37,15 @@ var locks = []string{
 // unspeakable are locks that another program granted and no line can name: they are not offered.
 var unspeakable = []string{"new\nline;touch evaluated", "esc\x1b[2J", " lead"}
 
+// dashed is a lock that is offered only after --, where it is no flag.
+const dashed = "-a=1"
+
 func plant(t *testing.T, db pgtest.DB) {
 	t.Helper()
 	if _, err := db.Conn(t, "super").Exec(t.Context(), `
-		WITH s AS (INSERT INTO lock_session (session_id, owner_id, expires_at) VALUES (gen_random_uuid(), 'alice', now() + interval '1 hour') RETURNING session_id)
+		WITH s AS (INSERT INTO lock_session (session_id, owner_id, expires_at) VALUES (gen_random_uuid(), 'alice', now() + interval '10 hours') RETURNING session_id)
 		INSERT INTO lock_entry (lock_key, owner_id, session_id, fencing_token, expires_at)
-		SELECT key, 'alice', session_id, 1, now() + interval '1 hour' FROM s, unnest($1::text[]) key`, append(unspeakable, locks...)); err != nil {
+		SELECT key, 'alice', session_id, 1, now() + interval '10 hours' FROM s, unnest($1::text[]) key`, slices.Concat(unspeakable, locks, []string{dashed})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -91,6 +95,7 @@ func (s *session) proves() {
 	}
 	for typed, want := range map[string]string{
 		"dlockctl lock sh":                         show,
+		show + "-- -a=":                            show + "-- " + dashed + " ",
 		"dlockctl 'lock' list --owner al":          "dlockctl 'lock' list --owner alice ",
 		"dlockctl lock list --owner=al":            "dlockctl lock list --owner=alice ",
 		"dlockctl lock list --lock-dsn-file rep":   "dlockctl lock list --lock-dsn-file report.",
@@ -121,8 +126,27 @@ func offers(t *testing.T, shown string) {
 			t.Errorf("%q is not offered", key)
 		}
 	}
-	if !strings.Contains(shown, "alice, 59m") || strings.Contains(shown, "line;") || strings.Contains(shown, "lead") {
+	if !strings.Contains(shown, leased) || strings.Contains(shown, "line;") || strings.Contains(shown, "lead") {
 		t.Errorf("it offers %q", shown)
+	}
+}
+
+// leased is what is said of each offer.
+const leased = "alice, 9h"
+
+// levels is a line whose offers stand in an order that is not the alphabet's.
+const levels = "dlockctl reconcile --fail-on "
+
+// ordered wants the levels in the order of the program.
+func ordered(t *testing.T, shown string) {
+	t.Helper()
+	rest := shown
+	for _, level := range []string{"critical", "high", "medium", "low"} {
+		_, after, found := strings.Cut(rest, level)
+		if !found {
+			t.Fatalf("%q is not offered in its place: %q", level, shown)
+		}
+		rest = after
 	}
 }
 

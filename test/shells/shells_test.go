@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -129,6 +130,8 @@ func (s *session) after(text string) (before string) {
 	found := false
 	defer func() {
 		if !found {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.t.Logf("it shows %q", s.shown.String())
 		}
 	}()
@@ -161,17 +164,36 @@ func (s *session) press(keys string) (line, shown string) {
 	return s.after(lineEnds), shown
 }
 
-// completes types a line and Tab on an empty one until something is offered: a database that is
-// slow for once offers nothing.
-func (s *session) completes(typed string) (line string) {
+// again asks until the answer is there. The product gives up on a database that is slow for once,
+// and says nothing, by design: who pressed Tab presses it again.
+func (s *session) again(want string, asks func() (there bool)) {
 	s.t.Helper()
 	for range 20 {
-		if line, _ = s.press(dropLine + typed + "\t"); line != typed {
-			return line
+		if asks() {
+			return
 		}
 	}
-	s.t.Fatalf("%q is not completed", typed)
-	return ""
+	s.t.Fatalf("it never happens: %s", want)
+}
+
+// completes types a line and Tab on an empty one until something is offered.
+func (s *session) completes(typed string) (line string) {
+	s.t.Helper()
+	s.again(fmt.Sprintf("%q is completed", typed), func() bool {
+		line, _ = s.press(dropLine + typed + "\t")
+		return line != typed
+	})
+	return line
+}
+
+// lists types keys on an empty line until every text is shown.
+func (s *session) lists(keys string, texts ...string) (shown string) {
+	s.t.Helper()
+	s.again(fmt.Sprintf("%q shows %q", keys, texts), func() bool {
+		_, shown = s.press(dropLine + keys)
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(shown, text) })
+	})
+	return shown
 }
 
 // names runs the line that is there, dlockctl lock show with one word, and returns the key that it

@@ -7,7 +7,7 @@ import (
 )
 
 const zshrc = `
-PS1='$ ' LISTMAX=-1
+PS1='$ ' LISTMAX=0
 unsetopt prompt_cr prompt_sp beep
 autoload -Uz compinit
 precmd() { print -n '\006' }
@@ -17,9 +17,11 @@ bindkey -e
 bindkey '^[z' tell
 `
 
-// In zsh, from the folder where packages put it.
+// In zsh, from the folder where packages put it, and with the styles of many who use it: groups have
+// names and headings.
 //
-// Mutation: print cobra's script; or keep the backslashes of an offer as they are.
+// Mutation: print cobra's script; or keep the backslashes of an offer as they are; or take what
+// follows -- for a flag; or give _describe its -V after the offers, or not at all.
 func TestZsh(t *testing.T) {
 	t.Parallel()
 	s := start(t, reports(map[string]string{".zshrc": zshrc + `
@@ -27,10 +29,12 @@ mkdir functions
 dlockctl completion zsh >functions/_dlockctl
 fpath=(~/functions $fpath)
 compinit -u -D
+zstyle ':completion:*' group-name ''
+zstyle ':completion:*' format '<%d>'
 `}), "zsh", "-d", "-i")
 	s.proves()
-	_, shown := s.press("dlockctl lock show \t")
-	offers(t, shown)
+	offers(t, s.lists("dlockctl lock show \t", leased))
+	ordered(t, s.lists(levels+"\t", "low"))
 	s.harmless()
 }
 

@@ -11,13 +11,18 @@ __dlockctl_read()
     local variable="[\$]($name|[{]$name[}])"
     local static="^([^][:space:]\"'\`\\\\\$&|;<>()]|[]]|\\\\.|$variable|'[^']*'|[\$]'([^'\\\\]|\\\\.)*'|\"([^\"\`\\\\\$]|\\\\.|$variable)*\")*\$"
     REPLY=$1
-    [[ $1 =~ $static ]] && eval "REPLY=$1"
+    [[ $1 =~ $static ]] || return
+    # A variable that is not set is empty, and no error where the user has set -u.
+    local options=$-
+    set +u
+    eval "REPLY=$1"
+    [[ $options != *u* ]] || set -u
 }
 
-# __dlockctl_option OPTION…: compopt, which bash 3 has not.
+# __dlockctl_option OPTION…: compopt, which bash 3 has not, and nosort, which only bash 4.4 has.
 __dlockctl_option()
 {
-    [[ $(type -t compopt) != builtin ]] || compopt "$@"
+    [[ $(type -t compopt) != builtin ]] || compopt "$@" 2>/dev/null
 }
 
 __start_dlockctl()
@@ -25,26 +30,27 @@ __start_dlockctl()
     COMPREPLY=()
     # The words before the cursor as they were typed: COMP_WORDS are broken at each colon.
     local piece="([^[:space:]\"'\\\\]|\\\\.|'[^']*'|[\$]'([^'\\\\]|\\\\.)*'|\"([^\"\\\\]|\\\\.)*\")"
-    local word="^[[:space:]]*($piece+)[[:space:]]" line=${COMP_LINE:0:COMP_POINT} words=()
-    while [[ $line =~ $word ]]; do
+    local first="^[[:space:]]*($piece+)[[:space:]]" last=${COMP_LINE:0:COMP_POINT} words=()
+    while [[ $last =~ $first ]]; do
         words+=("${BASH_REMATCH[1]}")
-        line=${line:${#BASH_REMATCH[0]}}
+        last=${last:${#BASH_REMATCH[0]}}
     done
-    line=${line#"${line%%[![:space:]]*}"}
+    last=${last#"${last%%[![:space:]]*}"}
 
     # An alias is not called: what it stands for is not known here.
     local REPLY program=dlockctl
     __dlockctl_read "${words[0]-}"
     [[ -z $(type -P -- "$REPLY") ]] || program=$REPLY
-    local ask=("$program" __complete)
+    local ask=("$program" __complete) word flags=1
     for word in "${words[@]:1}"; do
         __dlockctl_read "$word"
         ask+=("$REPLY")
+        [[ $REPLY != -- ]] || flags=
     done
 
     # readline puts an offer in the place of $2, the end of the word; kept is what it leaves.
-    local typed kept=${line%"$2"} quote=
-    if __dlockctl_read "$line" || __dlockctl_read "${line%\\}"; then
+    local typed kept=${last%"$2"} quote=
+    if __dlockctl_read "$last" || __dlockctl_read "${last%\\}"; then
         typed=$REPLY
     else
         quote=${kept: -1}
@@ -52,7 +58,7 @@ __start_dlockctl()
         \' | \") kept=${kept%"$quote"} ;;
         *) return ;;
         esac
-        __dlockctl_read "$line$quote" || return
+        __dlockctl_read "$last$quote" || return
         typed=$REPLY
     fi
     __dlockctl_read "$kept" || return
@@ -63,21 +69,23 @@ __start_dlockctl()
     out=$(DLOCKCTL_COMPLETION_QUOTED=1 "${ask[@]}" "$typed" 2>/dev/null </dev/null)
     directive=${out##*:}
     out=${out%:*}
-    # 1: it failed. 2: no space follows. 4: files are none of it. 8: files that end in these.
+    # 1: it failed. 2: no space follows. 4: files are none of it. 8: files that end in these. 32: in this order.
     [[ $directive =~ ^[0-9]+$ ]] && ((!(directive & 1))) || return
     ((!(directive & 2))) || __dlockctl_option -o nospace
     ((!(directive & 4))) || __dlockctl_option +o default
+    ((!(directive & 32))) || __dlockctl_option -o nosort
     if ((directive & 8)); then
+        local file ending
         __dlockctl_option -o filenames
-        while IFS= read -r line; do
-            COMPREPLY+=("$line")
-        done < <(compgen -d -- "${typed#"$kept"}"; for word in $out; do compgen -f -X "!*.$word" -- "${typed#"$kept"}"; done)
+        while IFS= read -r file; do
+            COMPREPLY+=("$file")
+        done < <(compgen -d -- "${typed#"$kept"}"; for ending in $out; do compgen -f -X "!*.$ending" -- "${typed#"$kept"}"; done)
         return
     fi
 
-    # --flag=value is answered by the value.
-    local before='' offer about offers=() shown=() width=0 common
-    [[ $typed != -*=* ]] || before=${typed%%=*}=
+    # --flag=value is answered by the value. After -- there are no flags.
+    local before='' line row offer about offers=() shown=() width=0 common
+    [[ -z $flags || $typed != -*=* ]] || before=${typed%%=*}=
     while IFS= read -r line; do
         offer=$before${line%%$'\t'*}
         [[ -n $line && $offer == "$typed"* ]] || continue
@@ -99,9 +107,9 @@ __start_dlockctl()
         fi
         ;;
     *:63:*) # Tab again: a list, of which nothing is inserted.
-        for line in "${shown[@]}"; do
-            offer=${line%%$'\t'*} about=${line#*$'\t'}
-            [[ $line != *$'\t'* ]] || printf -v offer '%-*s  (%s)' "$width" "$offer" "$about"
+        for row in "${shown[@]}"; do
+            offer=${row%%$'\t'*} about=${row#*$'\t'}
+            [[ $row != *$'\t'* ]] || printf -v offer '%-*s  (%s)' "$width" "$offer" "$about"
             COMPREPLY+=("${offer:0:${COLUMNS:-80}-1}")
         done
         return

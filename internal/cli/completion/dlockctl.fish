@@ -15,8 +15,9 @@ function __dlockctl_complete
     set -l directive (string replace -r '^:' '' -- $lines[-1])
     set -e lines[-1]
     string match -qr '^\d+$' -- $directive; or return 1
-    # --flag=value is answered by the value.
-    set -l flag (string match -r -- '^-.*?=' $word)
+    # --flag=value is answered by the value. After -- there are no flags.
+    set -l flag
+    contains -- -- $ask; or set flag (string match -r -- '^-.*?=' $word)
     # 4: files are none of it. 8: files that end in these.
     if test (math "floor($directive / 8) % 2") -eq 1
         set -l endings (string join '|' (string escape --style=regex -- $lines))

@@ -19,8 +19,8 @@ _dlockctl()
     out=${out%:*}
     # 1: it failed. 2: no space follows. 4: files are none of it. 8: files that end in these. 32: in this order.
     [[ $directive == <-> ]] && (( !(directive & 1) )) || return 1
-    # --flag=value is answered by the value.
-    [[ $PREFIX != -*=* ]] || compset -P 1 '*='
+    # --flag=value is answered by the value. After -- there are no flags.
+    (( ${ask[(Ie)--]} )) || [[ $PREFIX != -*=* ]] || compset -P 1 '*='
     lines=("${(@f)out}")
     if (( directive & 8 )); then
         _files -g "*.(${(j:|:)lines:#})"
@@ -30,11 +30,11 @@ _dlockctl()
         line=${${line//\\/\\\\}//:/\\:}
         offers+=("${line/$'\t'/:}")
     done
-    local -a options
+    local -a order options
     (( !(directive & 2) )) || options+=(-S '')
-    (( !(directive & 32) )) || options=(-V "${options[@]}")
+    (( !(directive & 32) )) || order=(-V)
     if (( $#offers )); then
-        _describe 'completions' offers "${options[@]}"
+        _describe "${order[@]}" completions offers "${options[@]}"
     elif (( !(directive & 4) )); then
         _files
     else

@@ -106,6 +106,11 @@ func (c *Config) validateBackend() error {
 			return c.refuse(table.key, "%s %q is no name that SyncGuard takes; give letters, digits and underscores, at most %d, the first no digit, and the schema by search_path",
 				table.key, table.name, maxIdentifier)
 		}
+		for _, owned := range []struct{ prefix, whose string }{{"dlockctl_syncguard_", "this program's"}, {"pg_", "PostgreSQL's"}} {
+			if strings.HasPrefix(strings.ToLower(table.name), owned.prefix) {
+				return c.refuse(table.key, "%s %q begins with %s, as %s own tables do; give another name", table.key, table.name, owned.prefix, owned.whose)
+			}
+		}
 	}
 	if c.SyncGuard.LockTable == c.SyncGuard.FenceTable {
 		return c.refuse("syncguard.fence_table", "syncguard.lock_table and syncguard.fence_table are both %q; give two names", c.SyncGuard.FenceTable)

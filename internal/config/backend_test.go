@@ -37,6 +37,9 @@ func TestBackendRefusals(t *testing.T) {
 		{"a password without a user", "etcd: {endpoints: ['https://a:1'], password_file: /p}", []string{"etcd.password_file is set, and etcd.user is not"}},
 		{"a password in the clear", "etcd: {endpoints: ['http://127.0.0.1:1', 'http://a:1'], user: u, password_file: /p}", []string{"would reach etcd in the clear"}},
 		{"a table that SyncGuard does not take", "syncguard: {lock_table: app.locks}", []string{`syncguard.lock_table "app.locks"`, "search_path"}},
+		{"the audit's own table", "syncguard: {lock_table: dlockctl_syncguard_audit}", []string{`syncguard.lock_table "dlockctl_syncguard_audit"`, "this program's own"}},
+		{"the history in capitals", "syncguard: {fence_table: DLOCKCTL_syncguard_history}", []string{`syncguard.fence_table "DLOCKCTL_syncguard_history"`, "this program's own"}},
+		{"a catalogue", "syncguard: {lock_table: pg_class}", []string{`syncguard.lock_table "pg_class"`, "PostgreSQL's own"}},
 		{"one table for both", "syncguard: {lock_table: t, fence_table: t}", []string{`are both "t"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -69,6 +69,7 @@ func TestRevokeByLockIDHash(t *testing.T) {
 		{"--yes --lock-id-hash " + otherHash, "", app.Refused, `lock "k" is now held by an unknown holder with lock id hash ` + oddHash + ", not " + otherHash + "; nothing was changed", false},
 		{"--yes --token 7", "", app.Refused, "with a fence that is no token, not with token 7", false},
 		{"--yes --token 7 --lock-id-hash " + oddHash, "", app.Refused, "with a fence that is no token, not with token 7", false},
+		{"--yes --any-token --lock-id-hash=", "", app.Usage, "--lock-id-hash is empty", false},
 		{"--yes --any-token --lock-id-hash " + oddHash, "", app.Usage, "--lock-id-hash names one grant and --any-token none", false},
 		{"--yes --expect-count 1 --lock-id-hash " + oddHash, "", app.Usage, "--token or --lock-id-hash says which grant is meant", false},
 		{"--yes --lock-id-hash AAAAAAAAAAAAAAAAAAAAAA", "", app.Usage, "of 22 characters, is none", false},

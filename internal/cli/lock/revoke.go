@@ -33,7 +33,8 @@ func (o revokeOptions) means(e lockstore.Entry) bool {
 
 func newRevokeCmd(a *app.App) *cobra.Command {
 	var opts revokeOptions
-	cmd := &cobra.Command{
+	var cmd *cobra.Command
+	cmd = &cobra.Command{
 		Use:        "revoke [KEY] --reason TEXT",
 		SuggestFor: []string{"steal", "break", "kill"},
 		Short:      "Take locks away from their holders, with an audit row each",
@@ -56,6 +57,9 @@ func newRevokeCmd(a *app.App) *cobra.Command {
 		RunE: a.Run(func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
 				opts.key = args[0]
+			}
+			if cmd.Flags().Changed("lock-id-hash") && opts.lockIDHash == "" { // an unset variable names no grant
+				return app.UsageError("give what dlockctl lock show KEY prints, or leave it out", "--lock-id-hash is empty")
 			}
 			return runRevoke(ctx, a, opts, len(args) > 0)
 		}),

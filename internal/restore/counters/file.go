@@ -58,6 +58,8 @@ func (o Observations) readJSON(r io.Reader, source string) error {
 	if !utf8.Valid(text) { // the decoder would make another key of it
 		return fmt.Errorf("%w: %s: it is not UTF-8; export it with client_encoding UTF8", lockstore.ErrInvalid, source)
 	}
+	// The decoder puts U+FFFD in the place of half a character, and so makes another key.
+	replaced := bytes.ContainsRune(text, utf8.RuneError) || bytes.Contains(bytes.ToLower(text), []byte(`\ufffd`))
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	for n := 1; ; n++ {
@@ -70,11 +72,24 @@ func (o Observations) readJSON(r io.Reader, source string) error {
 			return fmt.Errorf("%w: %s: object %d is no JSON: %w", lockstore.ErrInvalid, source, n, err)
 		}
 		for _, object := range objects(value) {
+			if halved(object) && !replaced {
+				return fmt.Errorf("%w: %s: object %d: its key has half a character (\\ud800 to \\udfff alone); export it again, or name the key by --observed KEY=N", lockstore.ErrInvalid, source, n)
+			}
 			if err := o.addRow(columnsOf(object), source); err != nil {
 				return fmt.Errorf("%s: object %d: %w", source, n, err)
 			}
 		}
 	}
+}
+
+// halved tells that a key of the row has what stands for half a character.
+func halved(object map[string]any) bool {
+	for _, column := range []string{"key", "fence_key"} {
+		if text, _ := object[column].(string); strings.ContainsRune(text, utf8.RuneError) {
+			return true
+		}
+	}
+	return false
 }
 
 // objects are the rows of a JSON value: itself, those of an array, or the keys of a

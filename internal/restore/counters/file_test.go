@@ -56,6 +56,7 @@ func TestReadFile(t *testing.T) {
 		{"key,fence\na" + marks + ",4\n", nil, "more than 30 combining marks in a row, which SyncGuard normalises differently; use fewer: SyncGuard's own name"},
 		{"key,fence\ncaf\xe9,4\n", nil, "is not text that a database holds"},
 		{"{\"key\":\"caf\xe9\",\"fence\":4}", nil, "it is not UTF-8; export it with client_encoding UTF8"},
+		{`{"key":"k\ud800","fence":4}`, nil, "its key has half a character"},
 		{"key,fence,fence\na,9,3\n", nil, "it has two columns fence"},
 		{`[{"key":"a","fence":4},7]`, nil, "none of the columns"},
 		{"", nil, "it is empty"},

@@ -106,7 +106,7 @@ func TestQuittingBeforeATerminalThatStandsStill(t *testing.T) {
 
 // A signal ends it before such a terminal too, which is not asked to take an error message.
 //
-// Mutation: speak in any case.
+// Mutation: speak in any case, or (under -race) hand bubbletea the context.
 func TestSignalBeforeATerminalThatStandsStill(t *testing.T) {
 	t.Parallel()
 	s := newStuck(t)

@@ -97,9 +97,11 @@ func show(ctx context.Context, m *model, in io.Reader, out io.Writer, more ...te
 	if file, ok := out.(*os.File); ok {
 		to = terminal{m.link, file}
 	}
-	program := tea.NewProgram(m, append(more, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(to), tea.WithFPS(frames),
+	program := tea.NewProgram(m, append(more, tea.WithInput(in), tea.WithOutput(to), tea.WithFPS(frames),
 		tea.WithFilter(m.keep), tea.WithoutSignalHandler())...)
 	m.link.tell = program.Send
+	// Not by tea.WithContext: that closes its reader of the keys while it is still in use.
+	defer context.AfterFunc(ctx, program.Quit)()
 	_, err = program.Run()
 	return m.link.emptied(ctx), err
 }

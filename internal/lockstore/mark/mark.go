@@ -77,10 +77,9 @@ type Mark struct {
 	// ceiling is what the file is known to say, 0 before it was read.
 	ceiling atomic.Int64
 	seen    atomic.Int64
-	// raising is held by who writes; background by who raises ahead.
-	raising    sync.Mutex
-	background atomic.Bool
-	raises     sync.WaitGroup
+	// raising is held by who writes; ahead is full while somebody raises in the background.
+	raising sync.Mutex
+	ahead   chan struct{}
 
 	// block is the size of the last one, raised when that was.
 	sizing sync.Mutex
@@ -102,7 +101,7 @@ func Open(dir, deployment string) (*Mark, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%w: %s is no folder; give the folder that the outside mark is kept in", lockstore.ErrInvalid, dir)
 	}
-	return &Mark{path: filepath.Join(dir, "dlock-mark-"+id.String()+".json"), deployment: id.String()}, nil
+	return &Mark{path: filepath.Join(dir, "dlock-mark-"+id.String()+".json"), deployment: id.String(), ahead: make(chan struct{}, 1)}, nil
 }
 
 // Path is where the file is, or would be.
@@ -202,12 +201,17 @@ func (m *Mark) Cover(ctx context.Context, token lockstore.Token) error {
 		_, err := m.Raise(ctx, token+m.nextBlock())
 		return err
 	}
-	if token > ceiling-m.nearEnd() && m.background.CompareAndSwap(false, true) {
-		m.raises.Go(func() {
-			defer m.background.Store(false)
+	if token <= ceiling-m.nearEnd() {
+		return nil
+	}
+	select {
+	case m.ahead <- struct{}{}:
+		go func() {
+			defer func() { <-m.ahead }()
 			// Its failure is the next grant's to find, above the ceiling.
 			_, _ = m.Raise(context.WithoutCancel(ctx), ceiling+m.nextBlock())
-		})
+		}()
+	default: // somebody does
 	}
 	return nil
 }
@@ -247,7 +251,12 @@ func (m *Mark) Seen() lockstore.Token { return lockstore.Token(m.seen.Load()) }
 // Flush writes the highest token seen, and waits for what is being raised. Call it
 // about once a second while granting, and once at the end.
 func (m *Mark) Flush(ctx context.Context) error {
-	m.raises.Wait()
+	select {
+	case m.ahead <- struct{}{}:
+		<-m.ahead
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the outside mark to be raised: %w", ctx.Err())
+	}
 	seen := m.Seen()
 	if seen == 0 {
 		return nil

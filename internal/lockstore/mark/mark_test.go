@@ -1,16 +1,19 @@
 package mark_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dlockctl/dlockctl/internal/devenv/filelock"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/mark"
 )
@@ -134,6 +137,67 @@ func TestCover(t *testing.T) {
 	}
 	if err := m.Cover(t.Context(), last.Ceiling+9*mark.Block); err == nil {
 		t.Error("a token was covered by a file that cannot be written")
+	}
+}
+
+// Who flushes does not trip over who raises ahead meanwhile, and waits no longer than told.
+//
+// Mutation: have Flush wait by a sync.WaitGroup for what Cover raises.
+func TestFlushWhileGranting(t *testing.T) {
+	t.Parallel()
+	m := created(t, 10)
+	var next atomic.Int64
+	var grants errgroup.Group
+	for range 4 {
+		grants.Go(func() error {
+			for {
+				token := lockstore.Token(next.Add(500))
+				if token > 20*mark.Block {
+					return nil
+				}
+				if err := m.Cover(t.Context(), token); err != nil {
+					return err
+				}
+				m.Saw(token)
+			}
+		})
+	}
+	granted := make(chan error, 1)
+	go func() { granted <- grants.Wait() }()
+	for done := false; !done; {
+		select {
+		case err := <-granted:
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = true
+		default:
+		}
+		if err := m.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, err := m.Read()
+	if err != nil || state.Issued != m.Seen() {
+		t.Fatalf("%+v, %v; %s was shown", state, err, m.Seen())
+	}
+	held, err := filelock.Wait(t.Context(), m.Path()+".lock", func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Cover(t.Context(), state.Ceiling); err != nil { // raised ahead, in vain as yet
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := m.Flush(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("while somebody sits on the file: %v", err)
+	}
+	if err := held.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Flush(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -58,11 +58,23 @@ func TestInput(t *testing.T) {
 	}
 	for ttl, want := range map[string]string{
 		"0": "below the minimum", "-1s": "below the minimum", "99.999ms": "below the minimum", "24h0m0.000000001s": "above the maximum",
-		"2562047h47m16.854775807s": "above the maximum", "2562048h": "a duration has a unit", "NaN": "a duration has a unit", "inf": "a duration has a unit",
+		"2562047h47m16.854775807s": "above the maximum", "2562048h": "longer than the longest duration", "NaN": "a duration has a unit", "inf": "a duration has a unit",
 		"1e3s": "a duration has a unit", "30": "a duration has a unit", "": "a duration has a unit", "30 s": "a duration has a unit",
 	} {
 		for _, verb := range [][]string{{"acquire", "k"}, {"renew", "k", "--token", "1"}, {"session", "create"}, {"session", "heartbeat", string(givenSession)}} {
 			refused(t, append(verb, "--ttl="+ttl), "", ttl, want)
+		}
+	}
+	// What is read otherwise by one of two readers is read by none: 0100 is 64 to some.
+	for _, number := range []string{"0100", "0x10", "0b1", "1_000", "+5", "1e3", "5.0", " 5", "", "\u0661"} {
+		for _, verb := range [][]string{
+			{"payout", "create", "--amount-minor=" + number},
+			{"lock", "list", "--limit=" + number},
+			{"restore", "plan", "--margin=" + number},
+			{"revoke", "--owner", "o", "--expect-count=" + number},
+			{"run", "k", "--conflict-exit-code=" + number, "--", "true"},
+		} {
+			refused(t, verb, "--", number, "is not a whole number in decimal digits")
 		}
 	}
 	for token, want := range map[string]string{

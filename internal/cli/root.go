@@ -38,7 +38,6 @@ import (
 	"github.com/dlockctl/dlockctl/internal/cli/top"
 	"github.com/dlockctl/dlockctl/internal/cli/topic"
 	"github.com/dlockctl/dlockctl/internal/cli/version"
-	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/ui"
 )
 
@@ -169,16 +168,6 @@ func newRoot(a *app.App, of []branch) *cobra.Command {
 	}
 	root.SetHelpCommandGroupID("other")
 	return root
-}
-
-// flagError names the command's help, and for a duration what is most often
-// forgotten.
-func flagError(cmd *cobra.Command, err error) error {
-	hint := cmd.CommandPath() + " --help"
-	if strings.Contains(err.Error(), "duration") {
-		hint = "a duration has a unit, such as 30s or 5m; " + hint
-	}
-	return app.UsageError(hint, "%s", strings.Replace(err.Error(), lockstore.ErrInvalid.Error()+": ", "", 1))
 }
 
 // newHelpCmd replaces cobra's, which answers an unknown topic with exit 0.

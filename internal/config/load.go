@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -249,11 +250,8 @@ func (l *loader) explain(err error) error {
 			found = append(found, leaf.Error())
 			continue
 		}
-		text := decode.Unwrap().Error()
-		if keys, unknown := strings.CutPrefix(text, "has invalid keys: "); unknown {
-			text = "unknown key " + keys
-		}
-		if decode.Name() != "" {
+		text := inWords(decode.Unwrap())
+		if decode.Name() != "" && decode.Name() != reflect.TypeFor[Config]().String() {
 			text = decode.Name() + ": " + text
 		}
 		if origin, known := l.origins[decode.Name()]; known {
@@ -265,6 +263,35 @@ func (l *loader) explain(err error) error {
 	}
 	slices.Sort(found)
 	return errors.New(strings.Join(found, "; "))
+}
+
+// inWords says in a file's terms what the library says in Go's.
+func inWords(err error) string {
+	text := err.Error()
+	if keys, unknown := strings.CutPrefix(text, "has invalid keys: "); unknown {
+		return "unknown key " + keys
+	}
+	if kind, is := errors.AsType[*mapstructure.UnconvertibleTypeError](err); is {
+		switch reflect.ValueOf(kind.Value).Kind() {
+		case reflect.Slice:
+			return "it is a list, and must be one value"
+		case reflect.Map:
+			return "it is a section of keys, and must be one value"
+		default:
+			return "it is of the wrong kind, and must be a " + kind.Expected.Type().String()
+		}
+	}
+	switch {
+	case strings.HasPrefix(text, "expected a map or struct"):
+		return "it is a value, and must be a section of keys"
+	case strings.HasPrefix(text, "cannot parse value as 'bool'"):
+		return "it is neither true nor false"
+	case strings.HasPrefix(text, "cannot parse value as 'int'"):
+		return "it is not a whole number"
+	case strings.HasPrefix(text, "time: "):
+		return "it is no duration from 1ns to 2562047h with a unit, such as 30s or 5m"
+	}
+	return text
 }
 
 // leaves takes joined errors apart.

@@ -211,20 +211,21 @@ func TestRefusals(t *testing.T) {
 		env, flags map[string]string
 		want       []string
 	}{
-		{"unknown key", "operater: x", nil, nil, []string{"unknown key operater", "config.yaml"}},
+		{"unknown key", "operater: x", nil, nil, []string{"configuration: unknown key operater", "config.yaml"}},
 		{"unknown nested key", "lock: {dns: " + secret + "}", nil, nil, []string{"lock", "unknown key dns"}},
 		{"unknown key in an idle profile", "profiles: {p: {tiemout: 1s}}", nil, nil, []string{"unknown key tiemout"}},
 		{"profile in a profile", "profiles: {p: {profile: q}}", nil, nil, []string{"unknown key profile"}},
-		{"list for a DSN", "lock: {dsn: [" + secret + "]}", nil, nil, []string{"lock.dsn", "config.yaml"}},
-		{"map for a DSN", "lock: {dsn: {password: " + secret + "}}", nil, nil, []string{"lock.dsn"}},
-		{"text for a map", "lock: " + secret, nil, nil, []string{"lock"}},
+		{"list for a DSN", "lock: {dsn: [" + secret + "]}", nil, nil, []string{"lock.dsn: it is a list, and must be one value", "config.yaml"}},
+		{"map for a DSN", "lock: {dsn: {password: " + secret + "}}", nil, nil, []string{"lock.dsn: it is a section of keys, and must be one value"}},
+		{"text for a map", "lock: " + secret, nil, nil, []string{"lock: it is a value, and must be a section of keys"}},
 		{"the DSN as the whole file", "postgres://u:" + secret + "@h/db", nil, nil, []string{"config.yaml"}},
 		{"broken YAML", "lock: [" + secret, nil, nil, []string{"config.yaml"}},
 		{"profiles is a list", "profiles: [a]", nil, nil, []string{"profiles"}},
 		{"no such profile", "profiles: {prod: {}}", nil, map[string]string{"profile": "Prod"}, []string{`"Prod" is not in`, "known are prod", "lower case"}},
 		{"no profile at all", "", map[string]string{"DLOCKCTL_PROFILE": "prod"}, nil, []string{`"prod"`, "there are none"}},
 		{"timeout without a unit in the file", "timeout: 30", nil, nil, []string{"timeout 30ns is too short", "30s", "config.yaml"}},
-		{"timeout without a unit", "", map[string]string{"DLOCKCTL_TIMEOUT": "30"}, nil, []string{"timeout", "DLOCKCTL_TIMEOUT"}},
+		{"timeout without a unit", "", map[string]string{"DLOCKCTL_TIMEOUT": "30"}, nil, []string{"timeout: it is no duration", "such as 30s", "DLOCKCTL_TIMEOUT"}},
+		{"no number", "", map[string]string{"DLOCKCTL_SERVE_RATE": "many"}, nil, []string{"serve.rate: it is not a whole number", "DLOCKCTL_SERVE_RATE"}},
 		{"negative timeout", "", nil, map[string]string{"timeout": "-1s"}, []string{"timeout -1s is too short", "--timeout"}},
 		{"a mark below whoever calls", "", map[string]string{"DLOCKCTL_MARK_DIR": "marks"}, nil, []string{`mark_dir "marks" is relative`, "DLOCKCTL_MARK_DIR"}},
 		{"a policy that there is not", "restore: {auto: always}", nil, nil, []string{`restore.auto is "always"; it may be off or safe`, "config.yaml"}},
@@ -238,7 +239,7 @@ func TestRefusals(t *testing.T) {
 		{"a rate below nothing", "", nil, map[string]string{"rate": "-1"}, []string{"serve.rate -1 is negative", "--rate"}},
 		{"a drain below nothing", "", nil, map[string]string{"drain": "-1s"}, []string{"serve.drain -1s is negative", "--drain"}},
 		{"no time for the rail", "rail: {deadline: 0s}", nil, nil, []string{"rail.deadline 0s is not above 0"}},
-		{"no boolean", "", map[string]string{"DLOCKCTL_SEED": "perhaps"}, nil, []string{"seed", "DLOCKCTL_SEED"}},
+		{"no boolean", "", map[string]string{"DLOCKCTL_SEED": "perhaps"}, nil, []string{"seed: it is neither true nor false", "DLOCKCTL_SEED"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

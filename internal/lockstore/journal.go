@@ -2,6 +2,8 @@ package lockstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -32,6 +34,23 @@ type JournalPruneParams struct {
 	Reason   string
 	// DryRun tells what would go, and drops nothing.
 	DryRun bool
+}
+
+// Valid refuses, wrapping ErrInvalid, an age below MinJournalAge, and a change that
+// nobody answers for.
+func (p JournalPruneParams) Valid() error {
+	if p.OlderThan < MinJournalAge {
+		return fmt.Errorf("%w: a journal of the last %s is not pruned; give an age of at least %s", ErrInvalid, p.OlderThan, MinJournalAge)
+	}
+	if p.Below != 0 {
+		if err := ValidToken(p.Below); err != nil {
+			return err
+		}
+	}
+	if p.DryRun {
+		return nil
+	}
+	return errors.Join(ValidOperator(p.Operator), ValidReason(p.Reason))
 }
 
 // JournalPartition is a range of the grant journal, From up to but without To.

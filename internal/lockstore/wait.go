@@ -97,11 +97,19 @@ func (w *waiter) sleep(ctx context.Context, pause time.Duration, last error) err
 	if w.params.SessionTTL > 0 {
 		pause = min(pause, w.params.SessionTTL/3)
 	}
-	timer := time.NewTimer(max(min(pause, left), minPause))
+	if err := Pause(ctx, max(min(pause, left), minPause)); err != nil {
+		return fmt.Errorf("wait for lock %q: %w", w.params.Key, err)
+	}
+	return nil
+}
+
+// Pause waits so long, and returns the cause where ctx ends before.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("wait for lock %q: %w", w.params.Key, context.Cause(ctx))
+		return context.Cause(ctx)
 	case <-timer.C:
 		return nil
 	}

@@ -26,7 +26,7 @@ func newListCmd(a *app.App) *cobra.Command {
 	flags.StringVar(&filter.Currency, "currency", "", "only accounts of this currency")
 	flags.BoolVar(&filter.Clearing, "clearing", false, "only clearing accounts")
 	flags.StringVar(&filter.After, "after", "", "go on after this account `ID`")
-	flags.IntVar(&filter.Limit, "limit", 0, "at most so many (0: all)")
+	app.WholeVar(flags, &filter.Limit, "limit", 0, "at most so many (0: all)")
 	return cmd
 }
 

@@ -50,7 +50,7 @@ func (a *App) AutoRestore() (AutoRestore, error) {
 // evidence that is missing.
 func (a *App) autoStores(ctx context.Context, cfg *config.Config) (stores restore.Stores, closeAll func(), err error) {
 	closers := []func(context.Context){}
-	closeAll = func() {
+	closeOpened := func() { // not closeAll, which an error's return takes away
 		ctx, cancel := CleanUp(ctx)
 		defer cancel()
 		for _, closeOne := range closers {
@@ -59,7 +59,7 @@ func (a *App) autoStores(ctx context.Context, cfg *config.Config) (stores restor
 	}
 	defer func() {
 		if err != nil {
-			closeAll()
+			closeOpened()
 		}
 	}()
 	lockConfig, err := ReadDSNFile("restore.operator_dsn_file", cfg.Restore.OperatorDSNFile)
@@ -96,6 +96,8 @@ func (a *App) autoStores(ctx context.Context, cfg *config.Config) (stores restor
 	if err != nil {
 		return stores, nil, err
 	}
-	stores.Mark, err = mark.Open(cfg.MarkDir, deployment.ID)
-	return stores, closeAll, err
+	if stores.Mark, err = mark.Open(cfg.MarkDir, deployment.ID); err != nil {
+		return stores, nil, err
+	}
+	return stores, closeOpened, nil
 }

@@ -108,7 +108,7 @@ func newListCmd(a *app.App) *cobra.Command {
 	// Not the operator of the configuration, who acts: one who acted.
 	flags.StringVar(&opts.by, "by", "", "only revocations by this operator")
 	flags.StringVar(&opts.action, "action", "", "only this action of the operator log, such as fence_account")
-	flags.IntVar(&opts.limit, "limit", defaultLimit, "at most so many (0: all)")
+	app.WholeVar(flags, &opts.limit, "limit", defaultLimit, "at most so many (0: all)")
 	return cmd
 }
 

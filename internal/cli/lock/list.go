@@ -33,7 +33,7 @@ func newListCmd(a *app.App) *cobra.Command {
 	flags.StringVar(&opts.filter.Prefix, "prefix", "", "only keys that begin so")
 	flags.StringVar(&opts.session, "session", "", "only locks under this session")
 	flags.BoolVar(&opts.filter.Expired, "expired", false, "only lapsed ones")
-	flags.IntVar(&opts.filter.Limit, "limit", 0, "at most so many (0: all)")
+	app.WholeVar(flags, &opts.filter.Limit, "limit", 0, "at most so many (0: all)")
 	flags.BoolVar(&opts.showSession, "show-session", false, "show session ids in full; they are secrets")
 	return cmd
 }

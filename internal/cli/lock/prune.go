@@ -61,7 +61,7 @@ func newPruneCmd(a *app.App) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.DurationVar(&opts.olderThan, "older-than", defaultOlderThan, "how long ago the lease ended at least")
-	flags.IntVar(&opts.limit, "limit", defaultPruneLimit, "at most so many")
+	app.WholeVar(flags, &opts.limit, "limit", defaultPruneLimit, "at most so many")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "show what would be deleted, change nothing")
 	flags.BoolVarP(&opts.yes, "yes", "y", false, "do not ask")
 	app.ConfirmFlag(flags)

@@ -24,7 +24,7 @@ func (o *bulkOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.filter.Owner, "owner", "", "in bulk: the locks of this owner")
 	flags.StringVar(&o.filter.Prefix, "prefix", "", "in bulk: the locks whose keys begin so")
 	flags.StringVar(&o.session, "session", "", "in bulk: the locks under this session")
-	flags.IntVar(&o.expect, "expect-count", -1, "in bulk: how many locks that are; another number changes nothing")
+	app.WholeVar(flags, &o.expect, "expect-count", -1, "in bulk: how many locks that are; another number changes nothing")
 }
 
 func (o *bulkOptions) narrowed() bool {

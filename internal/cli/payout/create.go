@@ -29,7 +29,7 @@ func newCreateCmd(a *app.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&params.AccountID, "account", "", "the `ID` of the account that pays (required)")
-	flags.Int64Var(&amount, "amount-minor", 0, "how much, in minor units (required)")
+	app.WholeVar(flags, &amount, "amount-minor", 0, "how much, in minor units (required)")
 	flags.StringVar(&params.Currency, "currency", "", "the account's currency (required)")
 	flags.StringVar(&params.IdempotencyKey, "idempotency-key", "", "the request's own `KEY`, also towards the rail (required)")
 	flags.StringVar(&params.PayoutID, "payout-id", "", "the payout's `ID` (default: a new one)")

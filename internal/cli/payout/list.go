@@ -39,7 +39,7 @@ func newListCmd(a *app.App) *cobra.Command {
 	flags.StringVar(&opts.filter.IdempotencyKey, "idempotency-key", "", "only the payout of this `KEY`")
 	flags.DurationVar(&opts.filter.OlderThan, "older-than", 0, "only payouts that have not moved for so long")
 	flags.BoolVar(&opts.filter.OldestFirst, "oldest", false, "oldest first")
-	flags.IntVar(&opts.filter.Limit, "limit", 0, "at most so many (0: all)")
+	app.WholeVar(flags, &opts.filter.Limit, "limit", 0, "at most so many (0: all)")
 	return cmd
 }
 

@@ -88,7 +88,7 @@ func New(a *app.App) *cobra.Command {
 	flags.StringVar(&opts.since, sinceFlag, "", "go on from this seal: a `FILE` that --seal wrote")
 	flags.StringVar(&opts.baseline, baselineFlag, "", "compare openings and tokens with this baseline: a `FILE` of reconcile baseline")
 	flags.StringVar(&opts.seal, "seal", "", "write a seal to this `FILE` when the run is CLEAN, for a later --since")
-	flags.IntVar(&opts.workers, "workers", reconcile.DefaultWorkers, "connections that read paydb at once")
+	app.WholeVar(flags, &opts.workers, "workers", reconcile.DefaultWorkers, "connections that read paydb at once")
 	complete(cmd)
 	cmd.AddCommand(newRulesCmd(a), newExplainCmd(a), newBaselineCmd(a), newDiffCmd(a), newProposeCmd(a))
 	return cmd

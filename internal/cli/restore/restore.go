@@ -59,7 +59,7 @@ func (f *evidenceFlags) add(cmd *cobra.Command, margin bool) {
 	flags.String("mark-dir", "", "`FOLDER` of the outside mark") // read through the configuration
 	f.margin = int64(restore.DefaultMargin)
 	if margin {
-		flags.Int64Var(&f.margin, "margin", f.margin, "land `N` above the highest token observed; on SyncGuard's tables 1000000000 unless given")
+		app.WholeVar(flags, &f.margin, "margin", f.margin, "land `N` above the highest token observed; on SyncGuard's tables 1000000000 unless given")
 		flags.BoolVar(&f.again, "again", false, "raise everything again, though nothing shows it: a plain copy of the files was put back")
 	}
 	flags.StringArrayVar(&f.from, "from", nil, "on SyncGuard's tables, also count the fences in this `FILE`: an export of the counters or the locks, CSV or JSON (repeatable)")

@@ -77,7 +77,7 @@ func New(a *app.App) *cobra.Command {
 	flags.DurationVar(&opts.wait, "wait", 0, "wait so long for it to become free")
 	flags.DurationVar(&opts.grace, "grace", 0, "time between TERM and KILL, at most a third of the ttl (default a sixth of it, at most 10s)")
 	flags.StringVar(&opts.statusFile, "status-file", "", "`FILE` that says in JSON what became of it")
-	flags.IntVar(&opts.conflictExit, "conflict-exit-code", opts.conflictExit, "exit code in place of 200")
+	app.WholeVar(flags, &opts.conflictExit, "conflict-exit-code", opts.conflictExit, "exit code in place of 200")
 	// The process that kills the command when this one cannot: see runner.Guard.
 	flags.BoolVar(&opts.guard, "guard", false, "watch over another run (called by run itself)")
 	_ = flags.MarkHidden("guard") // it is there

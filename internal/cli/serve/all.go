@@ -47,7 +47,7 @@ func newAllCmd(a *app.App) *cobra.Command {
 		}),
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&opts.executors, "executors", 1, "payout-executors to run")
+	app.WholeVar(flags, &opts.executors, "executors", 1, "payout-executors to run")
 	flags.StringVar(&opts.mood, "mood", "", "`MOOD` of rail-sim; see dlockctl serve rail-sim --help")
 	flags.BoolVar(&opts.anyPort, "any-port", false, "let each service take any free port instead of 7420 to 7424")
 	flags.String("rail-url", "", "`URL` of a payment rail to use instead of rail-sim")

@@ -37,7 +37,7 @@ func newExecutorCmd(a *app.App) *cobra.Command {
 	peerFlags(flags, "lock-url", "pay-url", "rail-proxy-url")
 	flags.StringVar(&opts.owner, "owner", "", "whose locks and claims they are, one name per executor (default user@host)")
 	flags.DurationVar(&opts.ttl, "ttl", executor.DefaultTTL, "lease of an account's lock; it is renewed")
-	flags.IntVar(&opts.workers, "workers", executor.DefaultWorkers, "accounts worked on at once")
+	app.WholeVar(flags, &opts.workers, "workers", executor.DefaultWorkers, "accounts worked on at once")
 	flags.DurationVar(&opts.idle, "idle", executor.DefaultIdle, "longest pause when there is nothing to do")
 	flags.Duration("rail-deadline", 0, railDeadlineUsage)
 	return cmd

@@ -62,7 +62,7 @@ func frameFlags(flags *pflag.FlagSet, port int) {
 	flags.String("client-ca-file", "", "`FILE` with the authority of the callers' certificates, PEM: mutual TLS")
 	flags.String("keys-file", "", "`FILE` that names who may call, a line each, made by dlockctl serve key; read again when it changes")
 	flags.Duration("drain", 0, "how long requests in flight have once the service is told to stop (default 20s)")
-	flags.Int("rate", 0, "most requests a second of one caller with a credential; 0 for no bound (default 2000)")
+	app.WholeVar(flags, new(int), "rate", 0, "most requests a second of one caller with a credential; 0 for no bound (default 2000)")
 	flags.String("log-format", "", "`FORMAT` of the log on stderr: text or json (default text)")
 	flags.String("log-level", "", "`LEVEL` from which on is logged: debug, info, warn or error (default info)")
 }

@@ -32,7 +32,7 @@ func newRailSimCmd(a *app.App) *cobra.Command {
 	cmd = command(a, cmd, railSimPort, func(ctx context.Context, f *frame) error { return runRailSim(ctx, f, opts) })
 	flags := cmd.Flags()
 	flags.StringVar(&opts.mood, "mood", "", "`MOOD` to begin with (default: the one in --state, else ack)")
-	flags.Int64Var(&opts.seed, "seed", 0, "what flaky draws from")
+	app.WholeVar(flags, &opts.seed, "seed", 0, "what flaky draws from")
 	flags.DurationVar(&opts.delay, "delay", 0, "how long the mood delay waits (default 2s)")
 	flags.StringVar(&opts.state, "state", "", "`FILE` that keeps what was asked for over a restart")
 	return cmd

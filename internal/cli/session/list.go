@@ -28,7 +28,7 @@ func newListCmd(a *app.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&opts.filter.Owner, "owner", "", "only sessions of this owner")
 	flags.BoolVar(&opts.filter.Expired, "expired", false, "only lapsed ones")
-	flags.IntVar(&opts.filter.Limit, "limit", 0, "at most so many (0: all)")
+	app.WholeVar(flags, &opts.filter.Limit, "limit", 0, "at most so many (0: all)")
 	flags.BoolVar(&opts.showSession, "show-session", false, "show ids in full; they are secrets")
 	return cmd
 }

@@ -24,7 +24,7 @@ func newReapCmd(a *app.App) *cobra.Command {
 		Args:    app.Args(),
 		RunE:    a.Run(func(ctx context.Context, _ []string) error { return runReap(ctx, a, limit) }),
 	}
-	cmd.Flags().IntVar(&limit, "limit", defaultReapLimit, "at most so many sessions")
+	app.WholeVar(cmd.Flags(), &limit, "limit", defaultReapLimit, "at most so many sessions")
 	return cmd
 }
 

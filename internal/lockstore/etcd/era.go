@@ -137,7 +137,7 @@ func (s *Store) status(ctx context.Context, doing string, revision int64) (*pb.S
 		if status.Header.Revision >= revision {
 			return status, nil
 		}
-		if err := pause(ctx, statusAgain); err != nil {
+		if err := lockstore.Pause(ctx, statusAgain); err != nil {
 			return nil, &lockstore.UnreachableError{Doing: doing, Err: errors.Join(fmt.Errorf("a member lags behind at revision %d", status.Header.Revision), err)}
 		}
 	}
@@ -206,15 +206,4 @@ const planHint = "run: dlockctl restore plan --backend etcd"
 
 func grantsClosed(hint, format string, args ...any) *lockstore.GrantsClosedError {
 	return &lockstore.GrantsClosedError{Reason: "the etcd cluster grants no locks: " + fmt.Sprintf(format, args...), Hint: hint}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

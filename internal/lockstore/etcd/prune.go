@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +18,7 @@ var _ lockstore.JournalPruner = (*Store)(nil)
 // journal that is never pruned fills etcd's quota: some 300 bytes a grant.
 func (s *Store) PruneJournal(ctx context.Context, params lockstore.JournalPruneParams) (lockstore.JournalPrune, error) {
 	pruned := lockstore.JournalPrune{Dropped: []lockstore.JournalPartition{}}
-	if err := validPrune(params); err != nil {
+	if err := params.Valid(); err != nil {
 		return pruned, err
 	}
 	standing, err := s.lowestStanding(ctx)
@@ -60,21 +59,6 @@ func (s *Store) PruneJournal(ctx context.Context, params lockstore.JournalPruneP
 			return pruned, nil
 		}
 	}
-}
-
-func validPrune(params lockstore.JournalPruneParams) error {
-	if params.OlderThan < lockstore.MinJournalAge {
-		return fmt.Errorf("%w: a journal of the last %s is not pruned; give an age of at least %s", lockstore.ErrInvalid, params.OlderThan, lockstore.MinJournalAge)
-	}
-	if params.Below != 0 {
-		if err := lockstore.ValidToken(params.Below); err != nil {
-			return err
-		}
-	}
-	if params.DryRun {
-		return nil
-	}
-	return errors.Join(lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason))
 }
 
 func (s *Store) lowestStanding(ctx context.Context) (lockstore.Token, error) {

@@ -21,8 +21,8 @@ const (
 	// placeTTL is how long a place outlives a waiter that does not leave it: longer than
 	// an election and a request that waits for its time to be over.
 	placeTTL = 10 * time.Second
-	// lookAgain is how long a waiter trusts that a watch would have told it, and how often
-	// it renews its place.
+	// lookAgain is how long it is trusted that a watch would have told, and how often a
+	// waiter renews its place.
 	lookAgain = placeTTL / 3
 )
 
@@ -132,7 +132,7 @@ func (w *waiter) outlast(ctx context.Context, err error) error {
 		return err
 	}
 	w.last = err
-	if err := pause(ctx, afterBroken); err != nil {
+	if err := lockstore.Pause(ctx, afterBroken); err != nil {
 		return fmt.Errorf("%s: %w", w.doing, err)
 	}
 	return nil

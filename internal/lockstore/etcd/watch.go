@@ -36,7 +36,7 @@ func (s *Store) Watch(ctx context.Context, filter lockstore.Filter, tell func(lo
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, errWatchAgain), begun && s.outlives(ctx, &away, err):
-			if err := pause(ctx, afterBroken); err != nil {
+			if err := lockstore.Pause(ctx, afterBroken); err != nil {
 				return err
 			}
 		case err != nil:

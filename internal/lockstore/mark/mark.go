@@ -78,8 +78,8 @@ type Mark struct {
 	ceiling atomic.Int64
 	seen    atomic.Int64
 	// raising is held by who writes; ahead is full while somebody raises in the background.
-	raising sync.Mutex
-	ahead   chan struct{}
+	// Both are channels, for a context ends the wait for one.
+	raising, ahead chan struct{}
 
 	// block is the size of the last one, raised when that was.
 	sizing sync.Mutex
@@ -101,7 +101,7 @@ func Open(dir, deployment string) (*Mark, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%w: %s is no folder; give the folder that the outside mark is kept in", lockstore.ErrInvalid, dir)
 	}
-	return &Mark{path: filepath.Join(dir, "dlock-mark-"+id.String()+".json"), deployment: id.String(), ahead: make(chan struct{}, 1)}, nil
+	return &Mark{path: filepath.Join(dir, "dlock-mark-"+id.String()+".json"), deployment: id.String(), raising: make(chan struct{}, 1), ahead: make(chan struct{}, 1)}, nil
 }
 
 // Path is where the file is, or would be.
@@ -208,8 +208,10 @@ func (m *Mark) Cover(ctx context.Context, token lockstore.Token) error {
 	case m.ahead <- struct{}{}:
 		go func() {
 			defer func() { <-m.ahead }()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TellWithin)
+			defer cancel()
 			// Its failure is the next grant's to find, above the ceiling.
-			_, _ = m.Raise(context.WithoutCancel(ctx), ceiling+m.nextBlock())
+			_, _ = m.Raise(ctx, ceiling+m.nextBlock())
 		}()
 	default: // somebody does
 	}
@@ -255,7 +257,7 @@ func (m *Mark) Flush(ctx context.Context) error {
 	case m.ahead <- struct{}{}:
 		<-m.ahead
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the outside mark to be raised: %w", ctx.Err())
+		return fmt.Errorf("wait for the outside mark to be raised: %w", context.Cause(ctx))
 	}
 	seen := m.Seen()
 	if seen == 0 {
@@ -271,8 +273,12 @@ func (m *Mark) write(ctx context.Context, create bool, ceiling, issued lockstore
 		// A block ahead of the last tokens there are.
 		ceiling, issued = min(ceiling, lockstore.MaxToken), min(issued, lockstore.MaxToken)
 	}
-	m.raising.Lock()
-	defer m.raising.Unlock()
+	select {
+	case m.raising <- struct{}{}:
+		defer func() { <-m.raising }()
+	case <-ctx.Done():
+		return State{}, fmt.Errorf("wait for who writes the outside mark: %w", context.Cause(ctx))
+	}
 	lock, err := filelock.Wait(ctx, m.path+".lock", func() {})
 	if err != nil {
 		return State{}, fmt.Errorf("lock the outside mark: %w", err)

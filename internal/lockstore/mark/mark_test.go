@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -199,6 +201,54 @@ func TestFlushWhileGranting(t *testing.T) {
 	if err := m.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Nobody waits longer than told for who sits on the file, be it this process.
+//
+// Mutation: make raising a sync.Mutex (it hangs), or raise ahead without a bound.
+func TestSomebodySitsOnTheMark(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := created(t, 10)
+		const high = 10 * mark.Block
+		for token := lockstore.Token(1000); token < high; token *= 2 { // until a block is raised ahead
+			if err := m.Cover(t.Context(), token); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		state, err := m.Raise(t.Context(), high)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, err := filelock.Wait(t.Context(), m.Path()+".lock", func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Cover(t.Context(), state.Ceiling); err != nil { // raised ahead, in vain as yet
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		within, cancel := context.WithTimeout(t.Context(), mark.TellWithin/2)
+		defer cancel()
+		if err := m.Cover(within, state.Ceiling+1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("above the ceiling: %v", err)
+		}
+		<-time.After(mark.TellWithin)
+		synctest.Wait()
+		if err := held.Release(); err != nil {
+			t.Fatal(err)
+		}
+		// Who raised ahead has given up, and who comes now need not wait for it.
+		if state, err := m.Read(); err != nil || state.Ceiling != high {
+			t.Errorf("after the file was let go: %+v, %v", state, err)
+		}
+		if err := m.Cover(t.Context(), high+1); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Two processes' marks that grant at once leave a ceiling above every token.

@@ -138,7 +138,7 @@ func (d *detector) compare(ctx context.Context, conn *pgx.Conn) (last lockstore.
 		case d.outside.Mark == nil || wait <= 0:
 			return last, nil
 		}
-		if err := pause(ctx, min(wait, mark.TellEvery)); err != nil {
+		if err := lockstore.Pause(ctx, min(wait, mark.TellEvery)); err != nil {
 			return 0, fmt.Errorf("wait for what others tell the outside mark after lockdb's start: %w", err)
 		}
 	}
@@ -188,17 +188,6 @@ func (d *detector) fire(observed lockstore.Token, format string, args ...any) er
 
 func grantsClosed(hint, format string, args ...any) *lockstore.GrantsClosedError {
 	return &lockstore.GrantsClosedError{Reason: "lockdb grants no locks: " + fmt.Sprintf(format, args...), Hint: hint}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // grant runs a change that grants. The token it returns is what the grant's must

@@ -33,7 +33,7 @@ func (e *exchange) pastBlocked(ctx context.Context, conn *pgx.Conn) (done bool, 
 	sent := time.Now()
 	kept, err := e.tryLocks(ctx, conn)
 	if err == nil && len(kept) > 0 {
-		if err = pause(ctx, secondLook); err == nil {
+		if err = lockstore.Pause(ctx, secondLook); err == nil {
 			kept, err = e.tryAgain(ctx, conn)
 		}
 	}

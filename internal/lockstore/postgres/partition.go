@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +20,7 @@ var _ lockstore.JournalPruner = (*Store)(nil)
 // with *BlockedError. What it returns beside an error was dropped.
 func (s *Store) PruneJournal(ctx context.Context, params lockstore.JournalPruneParams) (lockstore.JournalPrune, error) {
 	pruned := lockstore.JournalPrune{Dropped: []lockstore.JournalPartition{}}
-	if err := validPrune(params); err != nil {
+	if err := params.Valid(); err != nil {
 		return pruned, err
 	}
 	partitions, err := s.journalPartitions(ctx)
@@ -46,21 +45,6 @@ func (s *Store) PruneJournal(ctx context.Context, params lockstore.JournalPruneP
 		pruned.Dropped, above = append(pruned.Dropped, p), p.To
 	}
 	return pruned, nil
-}
-
-func validPrune(params lockstore.JournalPruneParams) error {
-	if params.OlderThan < lockstore.MinJournalAge {
-		return fmt.Errorf("%w: a journal of the last %s is not pruned; give an age of at least %s", lockstore.ErrInvalid, params.OlderThan, lockstore.MinJournalAge)
-	}
-	if params.Below != 0 {
-		if err := lockstore.ValidToken(params.Below); err != nil {
-			return err
-		}
-	}
-	if params.DryRun {
-		return nil
-	}
-	return errors.Join(lockstore.ValidOperator(params.Operator), lockstore.ValidReason(params.Reason))
 }
 
 func (s *Store) journalPartitions(ctx context.Context) ([]lockstore.JournalPartition, error) {

@@ -108,6 +108,33 @@ func TestForgedWhereItStands(t *testing.T) {
 	}
 }
 
+// A counter's name in the place of a key would make another counter, and leave the one that was
+// meant where it stands. A lock that is really called so is told of by a file.
+//
+// Clauses: K-7.2
+// Mutation: let misnamed find nothing, or also what stands or is told by a file.
+func TestCounterNamedAsKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 16)
+	w.counter(t, "a", 5)
+	w.counter(t, "b", 6)
+	w.counter(t, "fence:b", 7)
+	told := counters.Observations{}
+	say(t, told, "fence:a", 900)
+	say(t, told, "fence:b", 901)
+	say(t, told, "fence:c", 902)
+	p := plan(t, w, told)
+	if p.Outcome != restore.RefusedEvidence || len(p.Why) != 1 || !strings.Contains(p.Why[0], `--observed names "fence:a", a counter`) {
+		t.Errorf("%s, why %q", p.Outcome, p.Why)
+	}
+	told = counters.Observations{}
+	readFile(t, told, "fence_key,fence\nfence:fence:a,900\n")
+	say(t, told, "fence:b", 901)
+	if result := forward(t, w, options(told)); result.Outcome != restore.Advanced || w.counters(t)["fence:fence:a"] != 900+margin || w.counters(t)["fence:fence:b"] != 901+margin {
+		t.Errorf("%s, why %q, counters %v", result.Outcome, result.Why, w.counters(t))
+	}
+}
+
 // The operator names a lock as SyncGuard would, or is told why not.
 //
 // Clauses: K-10.2

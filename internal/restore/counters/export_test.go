@@ -1,5 +1,10 @@
 package counters
 
+import "io"
+
+// Bounded is what ReadFile reads through.
+func Bounded(r io.Reader, left int) io.Reader { return &bounded{r, left} }
+
 // Queries are the statements of this package by name.
 func Queries() map[string]string {
 	return map[string]string{

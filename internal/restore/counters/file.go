@@ -32,7 +32,10 @@ func fenceColumns() []string { return []string{"fence", "token", "counter", "loc
 // it, or JSON objects, one after another or in an array. Of each row the highest
 // number counts. Errors wrap lockstore.ErrInvalid and name the row.
 func (o Observations) ReadFile(r io.Reader, source string) error {
-	text := bufio.NewReader(r)
+	text := bufio.NewReader(&bounded{r, mostBytes})
+	if mark, _ := text.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = text.Discard(len(mark)) // it was peeked at; spreadsheets write it
+	}
 	for {
 		first, err := text.Peek(1)
 		switch {
@@ -40,6 +43,8 @@ func (o Observations) ReadFile(r io.Reader, source string) error {
 			return fmt.Errorf("%w: %s is empty; give an export of the counters or the locks", lockstore.ErrInvalid, source)
 		case err != nil:
 			return fmt.Errorf("%w: read %s: %w", lockstore.ErrInvalid, source, err)
+		case first[0] == 0 || first[0] >= 0xfe:
+			return fmt.Errorf("%w: %s: it is not UTF-8; save it as CSV in UTF-8", lockstore.ErrInvalid, source)
 		case strings.ContainsRune(" \t\r\n", rune(first[0])):
 			_, _ = text.Discard(1) // it was peeked at
 		case first[0] == '{' || first[0] == '[':
@@ -48,6 +53,26 @@ func (o Observations) ReadFile(r io.Reader, source string) error {
 			return o.readCSV(text, source)
 		}
 	}
+}
+
+// mostBytes is room for millions of counters. What is larger is something else.
+const mostBytes = 1 << 30
+
+const byteOrderMark = "\ufeff"
+
+// bounded is a reader that fails where more than left bytes are read.
+type bounded struct {
+	io.Reader
+
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, errors.New("it is larger than 1 GiB; give an export of the counters or the locks")
+	}
+	return n, err //nolint:wrapcheck // a reader's own
 }
 
 func (o Observations) readJSON(r io.Reader, source string) error {
@@ -139,6 +164,9 @@ func (o Observations) readCSV(r io.Reader, source string) error {
 	}
 	// A first line that is none would be taken for titles, and what it tells be lost.
 	if err := titled(titles); err != nil {
+		if len(titles) == 1 && strings.ContainsAny(titles[0], ";\t") {
+			err = errors.New("its columns are not separated by commas; export it so")
+		}
 		return fmt.Errorf("%w: %s: its first line is no line of titles: %w", lockstore.ErrInvalid, source, err)
 	}
 	// Of this program's own: a table's has a key '=a as it is.

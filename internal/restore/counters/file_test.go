@@ -2,6 +2,7 @@ package counters_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -38,6 +39,8 @@ func TestReadFile(t *testing.T) {
 		{` [{"key":"a","token":7,"session_id":null}]`, seen("fence:a", 7), ""},
 		{`{"outcome":"SAFE","keys":[{"fence_key":"fence:a","key":"a","counter":5,"observed":9,"target":100}]}`, seen("fence:a", 9), ""},
 		{"{\"key\":\"cafe\u0301\",\"token\":1}", seen("fence:caf\u00e9", 1), ""},
+		{"\ufefffence_key,fence\nfence:a,42\n", seen("fence:a", 42), ""},
+		{"\ufeff{\"key\":\"a\",\"token\":7}", seen("fence:a", 7), ""},
 		// What says nothing of a fence that was issued, and of a counter that SyncGuard has.
 		{"fence_key,fence\nfence:a,0\n", none, ""},
 		{`{"key":"a","token":0,"state":"stale"}`, none, ""},
@@ -61,6 +64,11 @@ func TestReadFile(t *testing.T) {
 		{`[{"key":"a","fence":4},7]`, nil, "none of the columns"},
 		{"", nil, "it is empty"},
 		{"a,5\n", nil, "no line of titles"},
+		{"key;fence\na;5\n", nil, "its columns are not separated by commas"},
+		{"key\tfence\na\t5\n", nil, "its columns are not separated by commas"},
+		{"\xff\xfek\x00e\x00y\x00", nil, "it is not UTF-8; save it as CSV in UTF-8"},
+		{"\xfe\xff\x00k\x00e\x00y", nil, "it is not UTF-8"},
+		{"\x00k\x00e\x00y", nil, "it is not UTF-8"},
 		{"fence:a,5,a\n", nil, "no line of titles"},
 		{"fence_key,fence\nfence:a,x\n", nil, `line 2: invalid argument: fence "x"`},
 		{"fence_key,fence\nfence:a,-5\n", nil, `fence "-5"`},
@@ -80,4 +88,37 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("%q: %v (-want +got):\n%s", tt.text, err, diff)
 		}
 	}
+}
+
+// What does not end is not read to its end.
+//
+// Mutation: read from r itself in ReadFile, or count nothing in bounded.
+func TestFileTooLarge(t *testing.T) {
+	t.Parallel()
+	text := "key,fence\na,5\n"
+	if got, err := io.ReadAll(counters.Bounded(strings.NewReader(text), len(text))); err != nil || string(got) != text {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := io.ReadAll(counters.Bounded(strings.NewReader(text), len(text)-1)); err == nil || !strings.Contains(err.Error(), "larger than 1 GiB") {
+		t.Errorf("%q, %v", got, err)
+	}
+	// Read piece by piece, so that the bound is met before memory ends.
+	lines := io.MultiReader(strings.NewReader("key,fence\n"), &again{text: "a,5\n"})
+	if err := (counters.Observations{}).ReadFile(counters.Bounded(lines, 1<<20), "it"); !errors.Is(err, lockstore.ErrInvalid) || !strings.Contains(err.Error(), "larger than 1 GiB") {
+		t.Errorf("%v", err)
+	}
+}
+
+// again is a text without an end.
+type again struct {
+	text string
+	at   int
+}
+
+func (a *again) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = a.text[a.at%len(a.text)]
+		a.at++
+	}
+	return len(p), nil
 }

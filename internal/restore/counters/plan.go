@@ -47,7 +47,7 @@ func planOf(seen sight, opts Options) Plan {
 		p.Moved = p.Moved || a.raised > 0 && a.on != seen.identity
 	}
 	p.Raise, p.Safe, p.Exhausted, p.Foreign = len(of[Raise]), len(of[Safe]), len(of[Exhausted]), len(of[Foreign])
-	if refused := refuse(of, seen.audit, opts.Margin); refused.Outcome != "" {
+	if refused := refuse(of, seen.misnamed(p.Keys, opts.Observed), seen.audit, opts.Margin); refused.Outcome != "" {
 		p.Outcome, p.Why, p.Fixes = refused.Outcome, refused.Why, refused.Fixes
 		return p
 	}
@@ -80,8 +80,12 @@ func (r *refusal) add(outcome restore.Outcome, why, fix string) {
 }
 
 // refuse says what keeps counters from being raised; all or none are.
-func refuse(of map[State][]string, audit bool, margin int64) refusal {
+func refuse(of map[State][]string, misnamed []string, audit bool, margin int64) refusal {
 	var r refusal
+	if len(misnamed) > 0 {
+		r.add(restore.RefusedEvidence, fmt.Sprintf("--observed names %s, a counter and no lock that is known", names(misnamed)),
+			"say the lock's key, which is what comes after fence: there; for a lock that is really called so, give a file with the columns fence_key and fence to --from")
+	}
 	if keys := of[Forged]; len(keys) > 0 {
 		r.add(restore.RefusedEvidence, fmt.Sprintf("a fence above %d, the last one that is ever issued, is told of %s", limit, names(keys)),
 			"correct the file or the number; where it stands in a lock's row or the audit, say the highest fence that was issued: --observed KEY=N")
@@ -98,6 +102,22 @@ func refuse(of map[State][]string, audit bool, margin int64) refusal {
 		r.add(restore.RefusedConfig, "there is no table to record it in", migrateAudit)
 	}
 	return r
+}
+
+// misnamed are the keys that the operator has told by a counter's name: nobody knows
+// such a lock, and there is such a counter.
+func (seen sight) misnamed(keys []Key, told Observations) []string {
+	stands := map[string]bool{}
+	for _, r := range seen.rows {
+		stands[r.fenceKey] = true
+	}
+	var found []string
+	for _, k := range keys {
+		if told[k.FenceKey].Settled && !stands[k.FenceKey] && !seen.audited[k.FenceKey].known() && stands[k.Key] {
+			found = append(found, k.Key)
+		}
+	}
+	return found
 }
 
 func names(keys []string) string {

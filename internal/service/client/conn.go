@@ -15,6 +15,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/service/problem"
 )
 
@@ -79,7 +80,7 @@ func (c *conn) do(ctx context.Context, r request) (status int, err error) {
 	pauses := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 4, MaxInterval: time.Second}
 	for sent := 1; ; sent++ {
 		status, err = c.try(ctx, r, body)
-		if err == nil || sent == tries || !again(r, err) || !pause(ctx, max(pauses.NextBackOff(), advice(err))) {
+		if err == nil || sent == tries || !again(r, err) || lockstore.Pause(ctx, max(pauses.NextBackOff(), advice(err))) != nil {
 			return status, err
 		}
 	}
@@ -109,18 +110,6 @@ func advice(err error) time.Duration {
 		return p.RetryAfter
 	}
 	return 0
-}
-
-// pause waits, and tells whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // try sends a request once.

@@ -86,7 +86,7 @@ func (l *Locks) beat(ctx context.Context, params lockstore.WaitParams) error {
 	if params.SessionTTL <= 0 {
 		return nil
 	}
-	for pause(ctx, params.SessionTTL/3) {
+	for lockstore.Pause(ctx, params.SessionTTL/3) == nil {
 		if _, err := l.Heartbeat(ctx, params.Session, params.SessionTTL); errors.Is(err, lockstore.ErrSessionLost) {
 			return err
 		}

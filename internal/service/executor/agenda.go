@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/service/client"
 	"github.com/dlockctl/dlockctl/internal/service/payapi"
@@ -127,7 +128,7 @@ func (e *Executor) find(ctx context.Context, accounts chan<- string) {
 		if handed > 0 {
 			idle.Reset()
 		}
-		if !pause(ctx, idle.NextBackOff()) {
+		if lockstore.Pause(ctx, idle.NextBackOff()) != nil {
 			return
 		}
 	}
@@ -170,16 +171,4 @@ func (e *Executor) look(ctx context.Context) ([]string, error) {
 	}
 	rand.Shuffle(len(accounts), func(i, j int) { accounts[i], accounts[j] = accounts[j], accounts[i] }) //nolint:gosec // G404: nobody gains by guessing the order
 	return accounts, nil
-}
-
-// pause waits, and tells whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/service/client"
 	"github.com/dlockctl/dlockctl/internal/service/payapi"
@@ -240,7 +241,7 @@ func call[T any](ctx context.Context, j *job, service string, do func(context.Co
 		}
 		answer, err = do(ctx)
 		j.heard(ctx, service, err)
-		if err == nil || tried == mostTries || !passing(err) || !pause(ctx, pauses.NextBackOff()) {
+		if err == nil || tried == mostTries || !passing(err) || lockstore.Pause(ctx, pauses.NextBackOff()) != nil {
 			return answer, err
 		}
 	}

@@ -173,3 +173,24 @@ func TestReadinessIsKept(t *testing.T) {
 		t.Errorf("asked %d times in %s, at most %d", asked.Load(), time.Since(began), most)
 	}
 }
+
+// A service that panics when it is asked how it is goes on, and is not ready: where it
+// panicked is for the log.
+//
+// Mutation: ask Ready without told
+func TestReadinessThatPanics(t *testing.T) {
+	t.Parallel()
+	_, s := start(t, httpd.Options{Ready: func(context.Context) []httpd.Condition { panic("lost my head") }})
+	a := s.Do(t, http.MethodGet, "/readyz", "", "")
+	if want := `"name":"answer","state":"failed"`; a.Status != http.StatusServiceUnavailable || !strings.Contains(string(a.Body), want) || strings.Contains(string(a.Body), "head") {
+		t.Errorf("readyz: %d %s", a.Status, a.Body)
+	}
+	for _, text := range []string{"lost my head", "drain_test.go", a.Header.Get("X-Request-Id")} {
+		if !strings.Contains(s.Log.String(), text) {
+			t.Errorf("the log does not say %q: %s", text, s.Log)
+		}
+	}
+	if a := s.Do(t, http.MethodGet, "/livez", "", ""); a.Status != http.StatusOK {
+		t.Errorf("livez: %d", a.Status)
+	}
+}

@@ -60,13 +60,25 @@ func (s *Server) ask(ctx context.Context) []Condition {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
 	defer cancel()
 	answer := make(chan []Condition, 1)
-	go func() { answer <- s.opts.Ready(ctx) }()
+	go func() { answer <- s.told(ctx) }()
 	select {
 	case conditions := <-answer:
 		return conditions
 	case <-ctx.Done():
 		return []Condition{{Name: "answer", State: Failed, Reason: "the service did not say within " + readyWithin.String() + " how it is"}}
 	}
+}
+
+// told is what the service says. It says it in a goroutine of its own, where a panic
+// would end the process: it is recovered as an operation's is.
+func (s *Server) told(ctx context.Context) (conditions []Condition) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			s.logPanic(RequestID(ctx), broken)
+			conditions = []Condition{{Name: "answer", State: Failed, Reason: "unexpected error; the service's log has it"}}
+		}
+	}()
+	return s.opts.Ready(ctx)
 }
 
 // own are the conditions of the frame.

@@ -30,7 +30,7 @@ func dial(t *testing.T, s *httpdtest.Service) net.Conn {
 // ended reads a connection to its end, which must come.
 func ended(t *testing.T, conn net.Conn) string {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(conn)
@@ -51,11 +51,12 @@ func isTimeout(err error) bool {
 // Mutation: leave ReadHeaderTimeout or IdleTimeout out of server, or SetReadDeadline out of serve
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	quick := httpd.Limits{ReadHeader: 100 * time.Millisecond, ReadBody: 100 * time.Millisecond, Idle: 100 * time.Millisecond}
+	// Far more than a loaded machine takes to read a packet that is there.
+	quick := httpd.Limits{ReadHeader: 2 * time.Second, ReadBody: 2 * time.Second, Idle: 2 * time.Second}
 	file, _ := httpdtest.Keys(t)
 	_, open := start(t, httpd.Options{Limits: quick})
 	_, guarded := start(t, httpd.Options{Limits: quick, KeysFile: file})
-	for _, c := range []struct {
+	clients := []struct {
 		what, sent, want string
 		to               *httpdtest.Service
 	}{
@@ -65,17 +66,18 @@ func TestSlowClients(t *testing.T) {
 		{"half a chunked body", "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{\"te", problem.TooSlow, open},
 		{"half a body from a stranger", "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40\r\n\r\n{\"te", problem.Unauthenticated, guarded},
 		{"one request and then nothing", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", `"live":true`, open},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			t.Parallel()
-			conn := dial(t, c.to)
-			if _, err := conn.Write([]byte(c.sent)); err != nil {
-				t.Fatal(err)
-			}
-			if got := ended(t, conn); !strings.Contains(got, c.want) {
-				t.Errorf("the service said %q, want %s in it", got, c.want)
-			}
-		})
+	}
+	conns := make([]net.Conn, len(clients))
+	for i, c := range clients { // all of them are slow at the same time
+		conns[i] = dial(t, c.to)
+		if _, err := conns[i].Write([]byte(c.sent)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range clients {
+		if got := ended(t, conns[i]); !strings.Contains(got, c.want) {
+			t.Errorf("%s: the service said %q, want %s in it", c.what, got, c.want)
+		}
 	}
 }
 
@@ -88,7 +90,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	conn := dial(t, s)
 	text := strings.Repeat("x", 80_000)
 	request := fmt.Sprintf("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{\"text\":\"%s\"}", len(text)+11, text)
-	if err := conn.SetWriteDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	for range 1000 {
@@ -180,7 +182,7 @@ func TestWaitsOutlastTheLimits(t *testing.T) {
 	certs := newAuthority(t).issue(t, "localhost")
 	// Far more than a loaded machine takes for a request of one packet, and less
 	// than the wait below.
-	quick := httpd.Limits{ReadBody: time.Second, Write: time.Second}
+	quick := httpd.Limits{ReadBody: 2 * time.Second, Write: 2 * time.Second}
 	for _, files := range []httpd.TLSFiles{{}, certs.files} {
 		t.Run("tls="+fmt.Sprint(files.CertFile != ""), func(t *testing.T) {
 			t.Parallel()
@@ -241,7 +243,7 @@ func (s *echoService) letGo(t *testing.T, answer chan string, after time.Duratio
 	case s.release <- struct{}{}:
 	case early := <-answer:
 		t.Fatalf("the operation did not wait: %s", early)
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the stream has ended")
 	}
 }

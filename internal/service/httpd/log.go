@@ -75,12 +75,17 @@ func (s *Server) recovered(x *exchange, broken any) bool {
 	if gone(broken) {
 		return false
 	}
-	s.opts.Log.Error("panic", slog.String("request_id", x.id), slog.Any("panic", broken), slog.String("stack", string(debug.Stack())))
+	s.logPanic(x.id, broken)
 	if x.status != 0 {
 		return false
 	}
 	x.refuse(unexpected(http.StatusInternalServerError))
 	return true
+}
+
+// logPanic says what panicked, and where.
+func (s *Server) logPanic(id string, broken any) {
+	s.opts.Log.Error("panic", slog.String("request_id", id), slog.Any("panic", broken), slog.String("stack", string(debug.Stack())))
 }
 
 // unexpected is all that a caller hears of an error nobody foresaw.

@@ -12,14 +12,16 @@ import (
 	"github.com/danielgtaylor/huma/v2/sse"
 	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/service/httpd"
 	"github.com/dlockctl/dlockctl/internal/service/httpdtest"
 	"github.com/dlockctl/dlockctl/internal/service/problem"
 )
 
 func TestMain(m *testing.M) {
+	m.Run()
 	// The client's idle connections are the test's, not the service's.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+	leaktest.Exit(goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
 // echoService is a service with one operation of each kind that a frame has to
@@ -123,15 +125,18 @@ func start(t *testing.T, opts httpd.Options) (*echoService, *httpdtest.Service) 
 	return echo, httpdtest.Start(t, opts, echo.register)
 }
 
+// patience is more than anything here takes, however loaded the machine is.
+const patience = time.Minute
+
 // eventually polls until it is so.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !so() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within %s: %s", patience, what)
 		}
 		<-tick.C
 	}

@@ -2,6 +2,7 @@ package lockserver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -47,6 +48,18 @@ func locksOf(t *testing.T, s *server) *client.Locks {
 	return locks
 }
 
+// insist asks until the store is there, as that of a caller does.
+func insist[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		answer, err := ask()
+		if _, away := errors.AsType[*lockstore.UnreachableError](err); !away || lockstore.Pause(ctx, 50*time.Millisecond) != nil {
+			return answer, err
+		}
+	}
+}
+
 // Over etcd the server hands a key on from one holder to the next, each with a higher
 // token, to whoever waits in its queue; a batch is answered one by one; and what it
 // says of the store is said of etcd.
@@ -65,13 +78,15 @@ func TestServesEtcd(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range holders {
 		all.Go(func() {
-			session, err := locks.CreateSession(ctx, fmt.Sprint("w", n), time.Minute)
+			session, err := insist(ctx, func() (lockstore.Session, error) { return locks.CreateSession(ctx, fmt.Sprint("w", n), time.Minute) })
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			params := lockstore.AcquireParams{Key: key, Owner: session.Owner, Session: session.ID, TTL: time.Minute}
-			grant, err := locks.Wait(ctx, lockstore.WaitParams{AcquireParams: params, Max: time.Minute, SessionTTL: time.Minute})
+			grant, err := insist(ctx, func() (lockstore.Grant, error) {
+				return locks.Wait(ctx, lockstore.WaitParams{AcquireParams: params, Max: time.Minute, SessionTTL: time.Minute})
+			})
 			if err != nil {
 				t.Error(err)
 				return
@@ -79,11 +94,12 @@ func TestServesEtcd(t *testing.T) {
 			turn.Lock()
 			tokens = append(tokens, grant.Token)
 			turn.Unlock()
-			released, err := locks.Release(ctx, key, grant.Token)
+			release := func() (lockstore.Release, error) { return locks.Release(ctx, key, grant.Token) }
+			released, err := insist(ctx, release)
 			if err != nil || released.Stale {
 				t.Errorf("release %s: %+v, %v", grant.Token, released, err)
 			}
-			if again, err := locks.Release(ctx, key, grant.Token); err != nil || !again.Stale {
+			if again, err := insist(ctx, release); err != nil || !again.Stale {
 				t.Errorf("release %s again: %+v, %v", grant.Token, again, err)
 			}
 		})
@@ -100,10 +116,11 @@ func TestServesEtcd(t *testing.T) {
 	if err := locks.Learn(ctx); err != nil || locks.Capabilities() != (*etcd.Store)(nil).Capabilities() {
 		t.Errorf("what keeps the locks: %+v, %v", locks.Capabilities(), err)
 	}
-	status, conditions := s.health(ctx, t)
-	if _, has := conditions["etcd"]; status != http.StatusOK || !has || conditions["grants"].State != httpd.Good {
-		t.Errorf("health %d: %+v", status, conditions)
-	}
+	pgtest.Eventually(t, "etcd is well, and grants", func(ctx context.Context) (bool, error) {
+		status, conditions := s.health(ctx, t)
+		_, has := conditions["etcd"]
+		return status == http.StatusOK && has && conditions["grants"].State == httpd.Good, nil
+	})
 }
 
 // Call by call, a key that is given back and taken in one exchange goes to the next
@@ -178,12 +195,14 @@ func TestReadinessOfEtcd(t *testing.T) {
 	opts, store := onEtcd(t, cluster)
 	s := serve(t, opts, "").ready(t)
 	locks, ctx := locksOf(t, s), t.Context()
-	session, err := locks.CreateSession(ctx, "w", time.Minute)
+	const life = 10 * time.Minute // it outlives the cluster's death, however long that takes
+	session, err := insist(ctx, func() (lockstore.Session, error) { return locks.CreateSession(ctx, "w", life) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := lockstore.AcquireParams{Key: "k", Owner: "w", Session: session.ID, TTL: time.Minute}
-	before, err := locks.Acquire(ctx, params)
+	params := lockstore.AcquireParams{Key: "k", Owner: "w", Session: session.ID, TTL: life}
+	acquire := func() (lockstore.Grant, error) { return locks.Acquire(ctx, params) }
+	before, err := insist(ctx, acquire)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +220,10 @@ func TestReadinessOfEtcd(t *testing.T) {
 		status, conditions := s.health(ctx, t)
 		return status == http.StatusServiceUnavailable && strings.Contains(conditions["grants"].Reason, "ticket 7") && conditions["etcd"].State == httpd.Good, nil
 	})
-	if _, err := locks.Acquire(ctx, params); err == nil || !strings.Contains(err.Error(), "ticket 7") {
+	if _, err := insist(ctx, acquire); err == nil || !strings.Contains(err.Error(), "ticket 7") {
 		t.Errorf("acquire through a closed gate: %v", err)
 	}
-	if _, err := locks.Renew(ctx, "k", before.Token, time.Minute); err != nil {
+	if _, err := insist(ctx, func() (lockstore.Grant, error) { return locks.Renew(ctx, "k", before.Token, life) }); err != nil {
 		t.Errorf("renew through a closed gate: %v", err)
 	}
 	if _, err := gate.OpenGate(ctx, change); err != nil {
@@ -223,7 +242,7 @@ func TestReadinessOfEtcd(t *testing.T) {
 	}
 	cluster.Restart(t, 0)
 	s.ready(t)
-	again, err := locks.Acquire(ctx, params)
+	again, err := insist(ctx, acquire)
 	if err != nil || again.Token <= before.Token {
 		t.Errorf("after the restart: %+v, %v; want a token above %s", again, err, before.Token)
 	}

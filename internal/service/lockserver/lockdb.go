@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,8 +37,6 @@ const (
 	askTimeout = 1300 * time.Millisecond
 	// firstRetry and lastRetry bound the back-off while there is no store.
 	firstRetry, lastRetry = 200 * time.Millisecond, 5 * time.Second
-	// rescueEvery is the shortest time between two rescues.
-	rescueEvery = 15 * time.Second
 )
 
 // link is the engine's way to lockdb: it opens the store, opens it anew when the
@@ -51,11 +48,13 @@ type link struct {
 	// that is opened anew must not forget it (K-7.6).
 	shown atomic.Int64
 	poke  chan struct{}
+	// rewound is told when a look finds a sign of a rewind.
+	rewound chan struct{}
 
-	// checking lets one look at a time.
+	// checking lets one look at a time, none once ended is set.
 	checking sync.Mutex
+	ended    bool
 	floor    *floor
-	rescued  time.Time
 	closing  sync.WaitGroup
 }
 
@@ -75,7 +74,7 @@ func (s *standing) refusal() error {
 }
 
 func newLink(opts Options) *link {
-	l := &link{opts: opts, poke: make(chan struct{}, 1), floor: newFloor(opts)}
+	l := &link{opts: opts, poke: make(chan struct{}, 1), rewound: make(chan struct{}, 1), floor: newFloor(opts)}
 	l.now.Store(&standing{down: &lockstore.UnreachableError{Doing: "open " + opts.name(), Err: errors.New("the service is starting")}})
 	return l
 }
@@ -117,10 +116,15 @@ func (l *link) Failed(err error) {
 	_, unreachable := errors.AsType[*lockstore.UnreachableError](err)
 	_, unknown := errors.AsType[*lockstore.UnknownOutcomeError](err)
 	if unreachable || unknown || errors.Is(err, lockstore.ErrNotPrimary) {
-		select {
-		case l.poke <- struct{}{}:
-		default:
-		}
+		signal(l.poke)
+	}
+}
+
+// signal tells whoever waits for it, now or next.
+func signal(waits chan<- struct{}) {
+	select {
+	case waits <- struct{}{}:
+	default:
 	}
 }
 
@@ -151,6 +155,7 @@ func (l *link) run(ctx context.Context) {
 func (l *link) close() {
 	l.checking.Lock()
 	defer l.checking.Unlock()
+	l.ended = true
 	last := l.now.Swap(&standing{down: &lockstore.UnreachableError{Doing: "ask " + l.opts.name(), Err: errors.New("the service has stopped")}})
 	if last.store != nil {
 		last.store.Close()
@@ -158,11 +163,12 @@ func (l *link) close() {
 	l.closing.Wait()
 }
 
-// check opens the store when there is none, and looks whether it grants.
+// check opens the store when there is none, and looks whether it grants. Whoever
+// comes after close opens nothing, for nobody would close it.
 func (l *link) check(ctx context.Context) {
 	l.checking.Lock()
 	defer l.checking.Unlock()
-	if ctx.Err() != nil {
+	if l.ended || ctx.Err() != nil {
 		return
 	}
 	l.floor.learn(ctx, l.opts.Log)
@@ -171,8 +177,8 @@ func (l *link) check(ctx context.Context) {
 		return // whoever asked had no more time: that says nothing about the database
 	}
 	l.stand(next)
-	if next.closed != nil && l.mayRescue(next.closed) {
-		l.rescue(ctx)
+	if isRewind(next.closed) {
+		signal(l.rewound)
 	}
 }
 
@@ -251,24 +257,6 @@ func (l *link) tell(before, next *standing) {
 	case is != nil && (was == nil || was.Error() != is.Error()):
 		l.opts.Log.Error("not granting", slog.String("reason", is.Error()))
 	}
-}
-
-// mayRescue tells whether a sign of a rewind closed the grants, and not a freeze:
-// the command that the database itself names tells the two apart.
-func (l *link) mayRescue(closed error) bool {
-	refusal, ok := errors.AsType[*lockstore.GrantsClosedError](closed)
-	return ok && l.opts.Rescue != nil && strings.Contains(refusal.Hint, "dlockctl restore") && time.Since(l.rescued) >= rescueEvery
-}
-
-// rescue lets restore.auto=safe act (K-7.10).
-func (l *link) rescue(ctx context.Context) {
-	l.rescued = time.Now()
-	l.opts.Log.Warn("a sign of a rewind closed the grants, restore.auto acts")
-	if err := l.opts.Rescue(ctx); err != nil {
-		l.opts.Log.Error("restore.auto left the grants closed", slog.String("error", err.Error()))
-		return
-	}
-	l.stand(l.look(ctx, l.now.Load().store))
 }
 
 // outward is an error as others may hear it: where the store is, and as whom it is

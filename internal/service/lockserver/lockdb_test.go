@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/instance"
@@ -104,9 +107,20 @@ func TestFreezeThawAndRescue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var rescues atomic.Int64
+	var mu sync.Mutex
+	var called []time.Time
+	rescues := func() []time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(called)
+	}
 	opts := options(dbs.Lock.Config(t, "t_lockapp"))
-	opts.Rescue = func(context.Context) error { rescues.Add(1); return errors.New("a person has to decide") }
+	opts.Rescue = func(context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		called = append(called, time.Now())
+		return errors.New("a person has to decide")
+	}
 	s := serve(t, opts, "").ready(t)
 	c := caller{s, ""}
 	session := c.session(t, "alice")
@@ -120,7 +134,7 @@ func TestFreezeThawAndRescue(t *testing.T) {
 	if a := c.post(t, "/v1/locks/release", lockapi.ReleaseRequest{Key: "k"}, lockapi.TokenHeader, grant.TokenStr); a.status != http.StatusOK {
 		t.Errorf("a release while frozen: %d %s", a.status, a.body)
 	}
-	if n := rescues.Load(); n != 0 {
+	if n := len(rescues()); n != 0 {
 		t.Errorf("%d rescues from a freeze", n)
 	}
 	exec(`UPDATE lock_gate SET closed_by = NULL, closed_at = NULL, closed_reason = NULL`)
@@ -131,12 +145,14 @@ func TestFreezeThawAndRescue(t *testing.T) {
 	// As a restored lockdb is: opened last on another timeline.
 	exec(`UPDATE lock_gate SET timeline_id = timeline_id + 1`)
 	s.failing(t, "grants", "restored, promoted or copied")
-	pgtest.Eventually(t, "restore.auto is called", func(context.Context) (bool, error) { return rescues.Load() > 0, nil })
+	pgtest.Eventually(t, "restore.auto is called", func(context.Context) (bool, error) { return len(rescues()) > 0, nil })
 	for range 5 { // each looks anew
 		s.service.Ready(t.Context())
 	}
-	if n := rescues.Load(); n != 1 {
-		t.Errorf("%d rescues within %s", n, lockserver.RescueEvery)
+	for i, all := 1, rescues(); i < len(all); i++ {
+		if apart := all[i].Sub(all[i-1]); apart < lockserver.RescueEvery {
+			t.Errorf("two rescues within %s, not %s", apart, lockserver.RescueEvery)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package lockserver_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,9 +13,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/dlockctl/dlockctl/internal/etcdtest"
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/service/httpd"
@@ -28,10 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	etcdtest.Main(m, pgtest.Main)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // server is a lock-server at work, and a client of it.
@@ -196,6 +192,18 @@ func (c caller) post(t *testing.T, path string, body any, headers ...string) ans
 	return c.do(t, http.MethodPost, path, body, headers...)
 }
 
+// insist posts until the store is there: on a busy machine an etcd that syncs its disk may
+// not answer a look in time, and is away until the next one.
+func (c caller) insist(t *testing.T, path string, body any, headers ...string) answer {
+	t.Helper()
+	var a answer
+	pgtest.Eventually(t, path+" finds the store", func(ctx context.Context) (bool, error) {
+		a = c.doIn(ctx, t, http.MethodPost, path, body, headers...)
+		return a.status != http.StatusServiceUnavailable || a.problem().Code != problem.Unreachable, nil
+	})
+	return a
+}
+
 func (c caller) get(t *testing.T, path string) answer {
 	t.Helper()
 	return c.do(t, http.MethodGet, path, nil)
@@ -204,14 +212,14 @@ func (c caller) get(t *testing.T, path string) answer {
 func (c caller) session(t *testing.T, owner string) lockapi.Session {
 	t.Helper()
 	var session lockapi.Session
-	c.post(t, "/v1/sessions", lockapi.CreateSessionRequest{Owner: owner, TTLMS: 3_600_000}).into(t, &session)
+	c.insist(t, "/v1/sessions", lockapi.CreateSessionRequest{Owner: owner, TTLMS: 3_600_000}).into(t, &session)
 	return session
 }
 
 func (c caller) acquire(t *testing.T, key string, session lockapi.Session) lockapi.Grant {
 	t.Helper()
 	var grant lockapi.Grant
-	c.post(t, "/v1/locks/acquire", lockapi.AcquireRequest{Key: key, SessionID: session.SessionID, TTLMS: 60_000}).into(t, &grant)
+	c.insist(t, "/v1/locks/acquire", lockapi.AcquireRequest{Key: key, SessionID: session.SessionID, TTLMS: 60_000}).into(t, &grant)
 	return grant
 }
 

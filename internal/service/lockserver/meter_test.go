@@ -32,7 +32,7 @@ func TestShowsItsQueue(t *testing.T) {
 			t.Parallel()
 			s := serve(t, opts, "").ready(t)
 			c, locks := caller{s, ""}, locksOf(t, s)
-			before, err := locks.Pulse(t.Context(), 0)
+			before, err := insist(t.Context(), func() (lockstore.Pulse, error) { return locks.Pulse(t.Context(), 0) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,24 +42,24 @@ func TestShowsItsQueue(t *testing.T) {
 			for _, owner := range []string{"bob", "carol"} {
 				session := c.session(t, owner)
 				go func() {
-					answers <- c.post(t, "/v1/locks/acquire", lockapi.AcquireRequest{Key: "k", SessionID: session.SessionID, TTLMS: 60_000, WaitMS: 300_000})
+					answers <- c.insist(t, "/v1/locks/acquire", lockapi.AcquireRequest{Key: "k", SessionID: session.SessionID, TTLMS: 60_000, WaitMS: 300_000})
 				}()
 			}
 			pgtest.Eventually(t, "two wait", func(ctx context.Context) (bool, error) {
-				entry, err := locks.Show(ctx, "k")
+				entry, err := insist(ctx, func() (lockstore.Entry, error) { return locks.Show(ctx, "k") })
 				return entry.Waiters == 2, err
 			})
-			entries, err := locks.List(t.Context(), lockstore.Filter{})
+			entries, err := insist(t.Context(), func() ([]lockstore.Entry, error) { return locks.List(t.Context(), lockstore.Filter{}) })
 			if err != nil || len(entries) != 2 || entries[0].Waiters != 2 || entries[1].Waiters != 0 {
 				t.Errorf("the list: %+v, %v", entries, err)
 			}
-			pulse, err := locks.Pulse(t.Context(), before.Last)
+			pulse, err := insist(t.Context(), func() (lockstore.Pulse, error) { return locks.Pulse(t.Context(), before.Last) })
 			if err != nil || pulse.Grants != 2 || pulse.Last <= before.Last {
 				t.Errorf("two grants later: %+v after %+v, %v", pulse, before, err)
 			}
 			token := held.TokenStr
 			for range cap(answers) {
-				c.post(t, "/v1/locks/release", lockapi.ReleaseRequest{Key: "k"}, lockapi.TokenHeader, token)
+				c.insist(t, "/v1/locks/release", lockapi.ReleaseRequest{Key: "k"}, lockapi.TokenHeader, token)
 				token = (<-answers).header.Get(lockapi.TokenHeader)
 			}
 			pgtest.Eventually(t, "two hand-offs are timed", func(ctx context.Context) (bool, error) {

@@ -31,9 +31,9 @@ type Options struct {
 	// ReapEvery is how often lapsed sessions are ended (K-2.4), with jitter, so that
 	// replicas do not meet; 0 is every second.
 	ReapEvery time.Duration
-	// Rescue, when set, is called when a sign of a rewind has closed the grants, not
-	// more often than every 15 s (K-7.10, restore.auto=safe). It returns nil when the
-	// grants may be open again.
+	// Rescue, when set, is called when a sign of a rewind has closed the grants, 15 s
+	// after it has returned at the soonest (K-7.10, restore.auto=safe); it is given two
+	// minutes. It returns nil when the grants may be open again.
 	Rescue func(context.Context) error
 	// MostWait bounds how long an acquire may wait (default 10 min).
 	MostWait time.Duration

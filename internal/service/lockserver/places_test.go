@@ -153,7 +153,7 @@ func TestStoreThatHangs(t *testing.T) {
 // Mutation: leave opened.Close out of look.
 func TestStoreThatIsNotTakenIsClosed(t *testing.T) {
 	t.Parallel()
-	var asked, closed atomic.Int64
+	var asked, opened, closed atomic.Int64
 	opts := through(t, between{
 		closed: func() { closed.Add(1) },
 		grants: func(context.Context) error {
@@ -163,8 +163,19 @@ func TestStoreThatIsNotTakenIsClosed(t *testing.T) {
 			return nil
 		},
 	})
+	open := opts.Open
+	opts.Open = func(ctx context.Context, highest func(context.Context) (lockstore.Token, error)) (lockserver.Backend, error) {
+		store, err := open(ctx, highest)
+		if err == nil {
+			opened.Add(1)
+		}
+		return store, err
+	}
 	serve(t, opts, "").ready(t)
-	pgtest.Eventually(t, "both are closed", func(context.Context) (bool, error) { return closed.Load() == 2, nil })
+	pgtest.Eventually(t, "all but the one in use are closed", func(context.Context) (bool, error) {
+		closed := closed.Load()
+		return closed >= 2 && closed == opened.Load()-1, nil
+	})
 }
 
 // hurried marks the looks of somebody who has no time.

@@ -115,6 +115,9 @@ func (s *Service) Run(ctx context.Context, serve func(context.Context) error) er
 	around.Go(func() { s.watch.run(background) })
 	var link, working sync.WaitGroup
 	link.Go(func() { s.link.run(life) })
+	if s.opts.Rescue != nil {
+		link.Go(func() { s.link.rescues(life) })
+	}
 	working.Go(s.engine.Run)
 	err := serve(ctx)
 	stop()

@@ -60,7 +60,8 @@ const (
 )
 
 const (
-	// callTimeout bounds one transaction; past it its outcome is unknown.
+	// callTimeout bounds one transaction, past which its outcome is unknown, and one
+	// look: a connection on which nobody answers must not be waited on.
 	callTimeout = 15 * time.Second
 	// mostAlone bounds how many blocked keys are worked on by themselves.
 	mostAlone = 4

@@ -44,7 +44,7 @@ func TestEngineHistoryIsLinearizable(t *testing.T) {
 					cut = nil // one of them is enough
 				}
 			}
-			workload := locktest.Workload{Clients: clients, Keys: least.Keys, Seed: seed, Least: least, Limit: 2 * time.Minute}
+			workload := locktest.Workload{Clients: clients, Keys: least.Keys, Seed: seed, Least: least, Limit: 10 * time.Minute}
 			history, err := workload.Run(t.Context())
 			if err != nil {
 				t.Error(err)

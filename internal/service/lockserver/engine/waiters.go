@@ -101,7 +101,9 @@ func (e *Engine) lookAt(ctx context.Context, names []string) {
 		err = e.db.Granting()
 	}
 	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		entries, err = db.Look(ctx, names)
+		cancel()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +142,9 @@ func (e *Engine) lookAtSessions(ctx context.Context) {
 		ids = append(ids, id)
 	}
 	for chunk := range slices.Chunk(ids, mostLooked) {
-		live, err := db.LiveSessions(ctx, chunk)
+		asking, cancel := context.WithTimeout(ctx, callTimeout)
+		live, err := db.LiveSessions(asking, chunk)
+		cancel()
 		if err != nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -152,14 +153,22 @@ func narrow(rd *reading, by rereading, found []Finding) bool {
 	return true
 }
 
-// compareHistory finds a migration that ran during the run (D09).
+// compareHistory finds a migration that ran during the run (D09). A history that cannot
+// be read is no other history: nothing was found out then.
 func (r *run) compareHistory(ctx context.Context, s *snapshot) {
-	now := s.applied(ctx)
+	now, err := s.applied(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err = cmp.Or(s.unread, err); err != nil {
+		r.book.missClasses(r.broken(ctx, "history of "+s.database, err), historyMovedClass)
+		return
+	}
 	same := slices.EqualFunc(s.history, now, func(a, b flyway.Row) bool {
 		return a.InstalledRank == b.InstalledRank && a.Script == b.Script && a.Success == b.Success && a.Type == b.Type &&
 			(a.Checksum == nil) == (b.Checksum == nil) && (a.Checksum == nil || *a.Checksum == *b.Checksum)
 	})
-	if same || ctx.Err() != nil {
+	if same {
 		return
 	}
 	r.book.confirmed(Row{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,11 +31,14 @@ type snapshot struct {
 	database string
 	config   *pgx.ConnConfig
 	facts    Snapshot
-	// history is nil where it could not be read.
+	// history is what was applied, unread why it could not be read.
 	history []flyway.Row
+	unread  error
 	// sessions are free connections, each in a transaction that sees the state.
 	sessions chan *session
 	all      []*session
+	// lost is why the last renew failed, which may have left none.
+	lost error
 	// alone says why it has fewer connections than asked for.
 	alone string
 }
@@ -129,12 +133,19 @@ func (s *session) begin(ctx context.Context, id string, until time.Time) (err er
 	return nil
 }
 
-// again begins a new transaction in the place of the old one.
+// again begins a new transaction in the place of the old one, or closes the connection:
+// without a transaction it serves nobody.
 func (s *session) again(ctx context.Context, id string, until time.Time) error {
-	if err := s.tx.Rollback(ctx); err != nil {
-		return fmt.Errorf("end a snapshot: %w", err)
+	err := s.tx.Rollback(ctx)
+	if err != nil {
+		err = fmt.Errorf("end a snapshot: %w", err)
+	} else {
+		err = s.begin(ctx, id, until)
 	}
-	return s.begin(ctx, id, until)
+	if err != nil {
+		closeConn(ctx, s.conn)
+	}
+	return err
 }
 
 // forReading leaves the caller's configuration as it is.
@@ -199,20 +210,20 @@ func (s *snapshot) behind() string {
 	return fmt.Sprintf("%s was read from a standby, at most %s behind its primary", s.database, lag)
 }
 
-// readHistory reads which schema the snapshot shows; what cannot be read is D07's to
-// tell.
+// readHistory reads which schema the snapshot shows; D07 and D09 tell that it cannot be
+// read.
 func (s *snapshot) readHistory(ctx context.Context) {
-	s.history = s.applied(ctx)
+	s.history, s.unread = s.applied(ctx)
 	s.facts.Schema, _ = flyway.CurrentVersion(s.history)
 }
 
-// applied is the schema history, nil where it cannot be read.
-func (s *snapshot) applied(ctx context.Context) (rows []flyway.Row) {
-	_ = s.with(ctx, func(tx pgx.Tx) (err error) {
+// applied is the schema history.
+func (s *snapshot) applied(ctx context.Context) (rows []flyway.Row, err error) {
+	err = s.with(ctx, func(tx pgx.Tx) (err error) {
 		rows, err = flyway.Applied(ctx, tx, "")
 		return err
 	})
-	return rows
+	return rows, err
 }
 
 // with lends a free connection; an error leaves the snapshot to others.
@@ -225,8 +236,11 @@ func (s *snapshot) with(ctx context.Context, do func(pgx.Tx) error) error {
 	return one.apart(ctx, do)
 }
 
-// take waits for a free connection.
+// take waits for a free connection. Where none is left nobody would ever give one back.
 func (s *snapshot) take(ctx context.Context) (*session, error) {
+	if len(s.all) == 0 {
+		return nil, fmt.Errorf("no connection to %s is left: %w", s.database, s.lost)
+	}
 	select {
 	case one := <-s.sessions:
 		return one, nil
@@ -256,21 +270,23 @@ func (s *session) apart(ctx context.Context, do func(pgx.Tx) error) error {
 // join it: the second look needs no new one, which a pooler may not have. The facts
 // stay those of the first. Nobody may be reading.
 func (s *snapshot) renew(ctx context.Context, until time.Time) error {
-	var open []*session
 	for range len(s.all) {
-		if one := <-s.sessions; !one.conn.IsClosed() {
-			open = append(open, one)
-		}
+		<-s.sessions
 	}
-	s.all = open
-	err := s.beginAgain(ctx, until)
+	s.dropClosed()
+	s.lost = s.beginAgain(ctx, until)
+	s.dropClosed()
 	for _, one := range s.all {
 		s.sessions <- one
 	}
-	if err != nil {
-		return fmt.Errorf("read %s again: %w", s.database, err)
+	if s.lost != nil {
+		return fmt.Errorf("read %s again: %w", s.database, s.lost)
 	}
 	return nil
+}
+
+func (s *snapshot) dropClosed() {
+	s.all = slices.DeleteFunc(s.all, func(one *session) bool { return one.conn.IsClosed() })
 }
 
 func (s *snapshot) beginAgain(ctx context.Context, until time.Time) error {
@@ -288,17 +304,11 @@ func (s *snapshot) beginAgain(ctx context.Context, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	joined := s.all[:1]
 	for _, one := range s.all[1:] {
 		joining, cancel := context.WithTimeout(ctx, joinLimit)
-		if err := one.again(joining, id, until); err == nil {
-			joined = append(joined, one)
-		} else {
-			closeConn(ctx, one.conn)
-		}
+		_ = one.again(joining, id, until) // the others go on without it
 		cancel()
 	}
-	s.all = joined
 	return nil
 }
 

@@ -32,6 +32,8 @@
 //	COMMIT's answer is lost           NULL, or nothing     this call, when its own insert is
 //	                                                       read back before the deadline; else
 //	                                                       nobody forwards: Ask after the deadline
+//	the proxy was closed before it    nothing              the caller, at another proxy
+//	began
 //	the process dies before or        NULL                 Ask after the deadline: TIMEOUT, then
 //	while it forwards                                      the rail's own record
 //	the rail does not answer in time  TIMEOUT              a late answer, or Ask

@@ -24,7 +24,8 @@ type outcome struct {
 }
 
 // forward hands the payout to the rail, once. The call goes on when the caller goes
-// away: the slot is taken for ever, and somebody has to hear what becomes of it.
+// away: the slot is taken for ever, and somebody has to hear what becomes of it. Its
+// caller has entered, so that Close has not stopped waiting when it begins.
 func (p *Proxy) forward(ctx context.Context, r reservation, deadline time.Time) (Attempt, error) {
 	outcomes := make(chan outcome, 1)
 	p.open.Go(func() { p.attend(context.WithoutCancel(ctx), r, deadline, outcomes) })

@@ -2,6 +2,7 @@ package rail
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -71,10 +72,13 @@ type Proxy struct {
 	rail Rail
 	opts Options
 
-	// open are the calls to the rail that somebody still listens to.
-	open    sync.WaitGroup
+	// open are the submissions under way, and the calls to the rail that somebody still
+	// listens to.
+	open sync.WaitGroup
+	// gate is held by who begins a submission, and by who closes.
+	gate    sync.Mutex
+	closed  bool
 	closing chan struct{}
-	close   sync.Once
 }
 
 // New is a proxy before rail. It does not own db. Close it, to hear the rail out.
@@ -91,12 +95,34 @@ func New(db *paystore.DB, rail Rail, opts Options) *Proxy {
 	return &Proxy{db: db, rail: rail, opts: opts, closing: make(chan struct{})}
 }
 
-// Close waits for what is being forwarded, until its deadline, and listens no more
-// for late answers: Ask finds them. Nothing may be submitted after it.
+// Close waits for what is being submitted, until its forwarding deadline, and listens no
+// more for late answers: Ask finds them. What is submitted after it is refused, before
+// anything is written. One that has begun goes on: its attempt may stand already, and
+// nobody else would ever forward it (K-5.3).
 func (p *Proxy) Close() {
-	p.close.Do(func() { close(p.closing) })
+	p.gate.Lock()
+	if !p.closed {
+		p.closed = true
+		close(p.closing)
+	}
+	p.gate.Unlock()
 	p.open.Wait()
 }
+
+// enter counts a submission among the open ones, until leave, and refuses it once Close
+// was called: nobody would wait for it (K-4.11).
+func (p *Proxy) enter(doing string) (leave func(), err error) {
+	p.gate.Lock()
+	defer p.gate.Unlock()
+	if p.closed {
+		return nil, &paystore.UnreachableError{Doing: doing, Err: errClosed}
+	}
+	p.open.Add(1)
+	return p.open.Done, nil
+}
+
+// errClosed is why a submission that the proxy's end overtook does not begin.
+var errClosed = errors.New("rail-proxy is ending")
 
 func (p *Proxy) observe(ctx context.Context, e Event) {
 	if p.opts.Observe != nil {

@@ -34,9 +34,9 @@ type Attempt struct {
 // It returns *paystore.FencedError for a token that came too late, *StateError for a
 // payout that is not for the rail, ErrNotFound, ErrInvalid (also for a token that
 // never claimed the payout), *GateClosedError, *EvidenceError for a payout that the
-// rail has paid already (K-7.9: Adopt it), and *UnknownOutcomeError when ctx
-// ended first, or paydb did not take the attempt or the answer down: repeat the same
-// token, or Ask.
+// rail has paid already (K-7.9: Adopt it), *UnreachableError, also after Close, and
+// *UnknownOutcomeError when ctx ended first, or paydb did not take the attempt or the
+// answer down: repeat the same token, or Ask.
 func (p *Proxy) Submit(ctx context.Context, payoutID string, token paystore.Token) (Attempt, error) {
 	deadline := time.Now().Add(p.opts.Timeout)
 	payoutID, err := paystore.ParseID("payout", payoutID)
@@ -46,7 +46,13 @@ func (p *Proxy) Submit(ctx context.Context, payoutID string, token paystore.Toke
 	if err := paystore.ValidToken(token); err != nil {
 		return Attempt{}, err
 	}
-	r, err := p.reserve(ctx, payoutID, token, deadline)
+	doing := "submit payout " + payoutID + " to the rail"
+	leave, err := p.enter(doing)
+	if err != nil {
+		return Attempt{}, err
+	}
+	defer leave()
+	r, err := p.reserve(ctx, doing, payoutID, token, deadline)
 	if err != nil {
 		return Attempt{}, err
 	}
@@ -85,8 +91,7 @@ type reservation struct {
 }
 
 // reserve writes mark and attempt. Nobody may be told before its COMMIT answered.
-func (p *Proxy) reserve(ctx context.Context, payoutID string, token paystore.Token, deadline time.Time) (reservation, error) {
-	doing := "submit payout " + payoutID + " to the rail"
+func (p *Proxy) reserve(ctx context.Context, doing, payoutID string, token paystore.Token, deadline time.Time) (reservation, error) {
 	id := uuid.NewString()
 	var r reservation
 	err := p.db.Transaction(ctx, doing, payoutID, func(tx pgx.Tx) (err error) {

@@ -19,14 +19,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail/httprail"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	m.Run()
+	leaktest.Exit()
+}
 
 const secret = "hunter2-planted"
 

@@ -4,8 +4,9 @@
 // # Invariants
 //
 //   - K-4.11 nothing of a payment is handed to the network after the forwarding
-//     deadline, and what the other side has not taken by then is thrown away: a lost
-//     packet is not sent again a second later. See guarded.
+//     deadline, and what the other side has not taken by then, or when the connection or
+//     its process ends, is thrown away: a lost packet is not sent again a second later.
+//     See guarded.
 //   - K-5.3 a payment is sent once: no redirect is followed, no connection is used a
 //     second time, so that nothing is repeated by the transport.
 //   - An answer counts when it is 200, whole, and names the key that was asked about:

@@ -21,7 +21,7 @@ func TestGuardGoesFirst(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	cfg := runner.Config{
 		TTL: time.Minute, Grace: time.Second,
-		Guard: runner.GuardCommand{Path: "/bin/sh", Args: []string{"sh", "-c", `cat >/dev/null; sleep 0.3; : >"$0"`, gone}},
+		Guard: runner.GuardCommand{Path: "/bin/sh", Args: []string{"sh", "-c", `cat >/dev/null; sleep 0.1; : >"$0"`, gone}},
 	}
 	p := newPlay(&cfg, false)
 	cfg.Command, cfg.Env = []string{"true"}, os.Environ()

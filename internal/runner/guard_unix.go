@@ -4,6 +4,7 @@ package runner
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,14 +20,17 @@ import (
 
 // guard is the wrapper's end of its guard. A nil one is none.
 type guard struct {
-	orders *os.File
+	orders  *os.File
+	process *os.Process
 	// gone is closed when its process is.
 	gone <-chan struct{}
+	// unsaid is what the pipe had no room for yet.
+	unsaid []order
 }
 
-// guardPatience bounds one order: a guard that does not read must not hold the
-// wrapper up.
-const guardPatience = 100 * time.Millisecond
+// order is a line for the guard. Of two of one kind only the newer counts; the rest of a
+// line is of no kind.
+type order struct{ kind, text string }
 
 // guardLeaves bounds the wait for a guard that was dismissed.
 const guardLeaves = time.Second
@@ -61,7 +65,7 @@ func startGuard(command GuardCommand, marks []string) *guard {
 		defer close(gone)
 		_, _ = p.Wait() // it ends when the pipe does, and has nothing to say
 	}()
-	g := &guard{wrapper, gone}
+	g := &guard{orders: wrapper, process: p, gone: gone}
 	g.order("%s", markOrder(marks))
 	return g
 }
@@ -71,28 +75,66 @@ func startGuard(command GuardCommand, marks []string) *guard {
 // half of it is none.
 func markOrder(marks []string) string { return fmt.Sprintf("mark %q", strings.Join(marks, "\x00")) }
 
+// order tells the guard something, and what there was no room for before. It does not
+// wait: a guard that does not read must not hold the wrapper up, and goes by what it was
+// told last, which ends sooner. And no write has a deadline, for a wrapper that was not
+// running for a moment would miss it in front of an empty pipe.
 func (g *guard) order(format string, args ...any) {
 	if g == nil || g.orders == nil {
 		return
 	}
-	_ = g.orders.SetWriteDeadline(time.Now().Add(guardPatience)) // a pipe has one
-	if _, err := fmt.Fprintf(g.orders, format+"\n", args...); err != nil {
-		_ = g.orders.Close() // what was half said must not be believed
-		g.orders = nil
+	line := fmt.Sprintf(format, args...)
+	kind, _, _ := strings.Cut(line, " ")
+	g.unsaid = slices.DeleteFunc(g.unsaid, func(o order) bool { return o.kind == kind })
+	g.unsaid = append(g.unsaid, order{kind, line + "\n"})
+	for len(g.unsaid) > 0 {
+		first := &g.unsaid[0]
+		n, err := writeNow(g.orders, first.text)
+		switch {
+		case n == len(first.text):
+			g.unsaid = g.unsaid[1:]
+		case n > 0:
+			*first = order{text: first.text[n:]} // its rest, which nothing replaces
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return
+		default: // nobody reads any more
+			_ = g.orders.Close()
+			g.orders = nil
+			return
+		}
 	}
+}
+
+// writeNow writes what there is room for in a pipe.
+func writeNow(pipe *os.File, text string) (n int, err error) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	closed := raw.Write(func(fd uintptr) bool {
+		n, err = unix.Write(int(fd), []byte(text)) // a pipe does not block
+		return true
+	})
+	return n, errors.Join(err, closed)
 }
 
 func (g *guard) watches(pgid int) { g.order("group %d", pgid) }
 
 func (g *guard) trusted(until Instant) { g.order("until %d %d", until.Boot, until.Wall) }
 
-// dismiss sends the guard home, once.
+// dismiss sends the guard home, once. One that cannot be told is killed: it would take
+// the end of its orders for the wrapper's, when the group's number may be another's.
 func (g *guard) dismiss() {
 	g.order("done")
-	if g != nil && g.orders != nil {
-		_ = g.orders.Close()
-		g.orders = nil
+	if g == nil || g.orders == nil {
+		return
 	}
+	if len(g.unsaid) > 0 {
+		_ = g.process.Kill() // it may have gone by itself
+	}
+	_ = g.orders.Close()
+	g.orders = nil
 }
 
 // leaves returns when a guard that was dismissed has gone: to a wrapper around this

@@ -69,9 +69,9 @@ const kept = 60
 type model struct {
 	feed feed
 	settings
-	// ctx ends what is under way when the screen is left.
-	ctx    context.Context //nolint:containedctx // a screen has no caller for each key that is pressed
-	cancel context.CancelFunc
+	// ctx ends the looks when the screen is left, and outer a revoke with the command.
+	ctx, outer context.Context //nolint:containedctx // a screen has no caller for each key that is pressed
+	cancel     context.CancelFunc
 
 	// link is what the screen goes out by, and drawn the frame that went there last.
 	link  *link
@@ -101,14 +101,18 @@ type model struct {
 	top      int
 	detail   *lockstore.Entry
 	target   lockstore.Entry
+	// revoking is the last revoke, until the person goes on after its outcome, which
+	// told says was drawn.
+	revoking *revocation
+	told     bool
 	// notice is what became of the last thing that was asked for.
 	notice string
 	tone   ui.Tone
 }
 
 func newModel(ctx context.Context, f feed, s settings) *model {
-	ctx, cancel := context.WithCancel(ctx)
-	return &model{feed: f, settings: s, ctx: ctx, cancel: cancel, width: 80, height: 24, full: map[lockstore.GrantRef]time.Duration{}}
+	looks, cancel := context.WithCancel(ctx)
+	return &model{feed: f, settings: s, ctx: looks, outer: ctx, cancel: cancel, width: 80, height: 24, full: map[lockstore.GrantRef]time.Duration{}}
 }
 
 // The messages.
@@ -125,10 +129,7 @@ type (
 		entry lockstore.Entry
 		err   error
 	}
-	revokedMsg struct {
-		outcome lockstore.LockOutcome
-		err     error
-	}
+	revokedMsg struct{}
 )
 
 // Init looks at once.
@@ -177,8 +178,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			}
 		}
 	case revokedMsg:
-		m.revoked(msg)
-		return m, nil
+		m.say(m.revoking.word())
+		m.revoking.said = true
 	case tea.KeyPressMsg:
 		return m.press(msg)
 	case tea.PasteMsg:
@@ -236,12 +237,7 @@ func (m *model) press(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 				return m, nil
 			}
 			m.mode = watching
-			m.say(ui.Plain, "revoking…")
-			target, reason := m.target, m.typed
-			return m, func() tea.Msg {
-				outcome, err := m.feed.revoke(m.ctx, target, reason)
-				return revokedMsg{outcome, err}
-			}
+			return m, m.revoke()
 		}
 		m.mode = watching
 		m.say(ui.Plain, "nothing was revoked")
@@ -257,6 +253,7 @@ func (m *model) press(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m.command(key)
 }
 
+// leave ends the looks; a revoke goes on.
 func (m *model) leave() (tea.Model, tea.Cmd) {
 	m.cancel()
 	return m, tea.Quit
@@ -264,10 +261,11 @@ func (m *model) leave() (tea.Model, tea.Cmd) {
 
 // command is a key of the list.
 func (m *model) command(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
-	m.notice = ""
-	switch key.String() {
-	case "q":
+	if key.String() == "q" {
 		return m.leave()
+	}
+	m.goOn()
+	switch key.String() {
 	case "up", "k":
 		m.move(-1)
 	case "down", "j":
@@ -296,7 +294,7 @@ func (m *model) command(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 			}
 		}
 	case "r":
-		if e, ok := m.current(); ok {
+		if e, ok := m.current(); ok && m.revoking == nil {
 			m.mode, m.typed, m.target = reasoning, "", e
 		}
 	}
@@ -341,20 +339,6 @@ func (m *model) confirm() tea.Cmd {
 	}
 	m.mode, m.asked = confirming, false
 	return nil
-}
-
-func (m *model) revoked(msg revokedMsg) {
-	o := msg.outcome
-	switch {
-	case msg.err != nil:
-		m.say(ui.Bad, msg.err.Error())
-	case o.Outcome == lockstore.Revoked:
-		m.say(ui.Good, "revoked "+o.Key+" from "+cmp.Or(o.Owner, unknown)+", audit row "+itoa(o.AuditID)+"; its holder is not stopped by this")
-	case o.Outcome == lockstore.TokenMoved:
-		m.say(ui.Warn, "nothing was revoked: "+o.Key+" has moved on to "+cmp.Or(o.Owner, unknown)+" with token "+o.Token.String())
-	default:
-		m.say(ui.Warn, "nothing was revoked: nobody holds "+o.Key+" any more")
-	}
 }
 
 // shown are the entries that pass the filter, in order.

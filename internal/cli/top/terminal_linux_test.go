@@ -40,31 +40,44 @@ func (s *store) List(context.Context, lockstore.Filter) ([]lockstore.Entry, erro
 	return entries, nil
 }
 
-// stuck is dlockctl top before a terminal of its own that takes nothing more.
-type stuck struct {
+// screen is dlockctl top before a terminal of its own.
+type screen struct {
 	t         *testing.T
 	keys, tty *os.File
 	stop      context.CancelCauseFunc
 	exit      chan app.Exit
 }
 
-func newStuck(t *testing.T) *stuck {
+func newScreen(t *testing.T, open func(*app.App) app.OpenStore, flags ...string) *screen {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
-	s := &stuck{t: t, stop: stop, exit: make(chan app.Exit, 1)}
+	s := &screen{t: t, stop: stop, exit: make(chan app.Exit, 1)}
 	s.keys, s.tty = newTerminal(t)
-	streams, _, _ := ui.Test("", map[string]string{"DLOCKCTL_LOCK_DSN": "host=/nowhere"})
+	streams, _, _ := ui.Test("", map[string]string{"DLOCKCTL_LOCK_DSN": "host=/nowhere", "DLOCKCTL_OPERATOR": "ops"})
 	streams.In, streams.Out, streams.Err, streams.InTTY, streams.OutTTY, streams.ErrTTY = s.tty, s.tty, s.tty, true, true, true
-	locks := &store{}
-	args := []string{"top", "--interval", "200ms"}
-	a := app.New(streams, args).WithStore(func(context.Context, app.Purpose) (lockstore.Store, error) { return locks, nil })
+	args := append([]string{"top", "--interval", "200ms"}, flags...)
+	a := app.New(streams, args)
+	a.WithStore(open(a))
 	go func() { s.exit <- cli.Run(ctx, a, args) }()
+	return s
+}
+
+// always opens the same store.
+func always(locks lockstore.Store) app.OpenStore {
+	return func(context.Context, app.Purpose) (lockstore.Store, error) { return locks, nil }
+}
+
+// newStuck is a screen before a terminal that takes nothing more.
+func newStuck(t *testing.T) *screen {
+	t.Helper()
+	locks := &store{}
+	s := newScreen(t, func(*app.App) app.OpenStore { return always(locks) })
 	s.until("it looks on while nothing is read", func(raw bool) bool { return raw && locks.looks.Load() > 5 })
 	return s
 }
 
 // until waits for a state of the terminal's keys: raw, or as a shell has them.
-func (s *stuck) until(what string, is func(raw bool) bool) {
+func (s *screen) until(what string, is func(raw bool) bool) {
 	s.t.Helper()
 	pgtest.Eventually(s.t, what, func(context.Context) (bool, error) {
 		state, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)

@@ -75,10 +75,16 @@ func run(ctx context.Context, a *app.App, opts options) error {
 	m := newModel(ctx, source{a, store, opts.filter}, settings{
 		profile: cfg.Profile, interval: opts.interval, styles: a.Styles(), unicode: unicodeTerminal(a.Streams.Env),
 	})
+	say := a.Streams.Note
 	speak := a.Silence()
 	givenBack, err := show(ctx, m, a.Streams.In, a.Streams.Out)
-	if givenBack {
-		speak() // else the terminal would hold what it is told, and this process with it
+	if !givenBack { // the terminal would hold what it is told, and this process with it
+		say, speak = func(string, ...any) {}, func() {}
+	}
+	m.revoking.outlast(ctx, say)
+	speak() // not before: the revoke has to do with the same streams
+	if err := m.revoking.end(a); err != nil {
+		return err
 	}
 	if cause := app.Stopped(ctx); cause != nil {
 		return cause
@@ -149,28 +155,4 @@ func (s source) details(ctx context.Context, key string) (lockstore.Entry, error
 	defer cancel()
 	entry, err := s.store.Show(ctx, key)
 	return entry, app.Late(ctx, err)
-}
-
-// revoke takes a lock away from the very grant that was shown, past the same
-// guards as the verb.
-func (s source) revoke(ctx context.Context, entry lockstore.Entry, reason string) (lockstore.LockOutcome, error) {
-	if err := s.app.Protect(); err != nil {
-		return lockstore.LockOutcome{}, err
-	}
-	operator, err := s.app.Operator()
-	if err != nil {
-		return lockstore.LockOutcome{}, err
-	}
-	if err := lockstore.ValidReason(reason); err != nil {
-		return lockstore.LockOutcome{}, err
-	}
-	// Another one beside it: the screen goes on reading through the first.
-	store, err := s.app.AnotherStore(ctx, app.Changing)
-	if err != nil {
-		return lockstore.LockOutcome{}, err
-	}
-	defer store.Close()
-	ctx, cancel := s.app.Look(ctx)
-	defer cancel()
-	return store.Revoke(ctx, lockstore.RevokeParams{Key: entry.Key, Token: entry.Token, LockIDHash: entry.LockIDHash, Operator: operator, Reason: reason})
 }

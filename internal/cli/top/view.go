@@ -33,6 +33,7 @@ func (m *model) rows() int { return max(m.height-frame, 1) }
 func (m *model) View() tea.View {
 	if !m.link.hold() {
 		m.drawn, m.asked = m.draw(), m.mode == confirming
+		m.told = m.revoking != nil && m.revoking.said && (m.mode == watching || m.mode == detailed)
 	}
 	view := tea.NewView(m.drawn)
 	view.AltScreen = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -19,7 +20,8 @@ import (
 // it goes on from the revision that was seen. Where that has been compacted meanwhile,
 // it looks at what stands and goes on from there, and so after an election. Renewals write
 // nothing to etcd and are not told; lapsed is told when the cluster has ended the session's
-// lease.
+// lease. Returns *lockstore.UnreachableError when the cluster does not answer for longer
+// than an election takes.
 func (s *Store) Watch(ctx context.Context, filter lockstore.Filter, tell func(lockstore.Change) error) error {
 	if filter.Limit != 0 || filter.Expired {
 		return fmt.Errorf("%w: a watch sees all that matches, lapsed or not: no limit", lockstore.ErrInvalid)
@@ -128,12 +130,36 @@ func (w *lockWatch) gone(key string) error {
 	return w.tell(lockstore.Change{Kind: lockstore.ChangeGone, Entry: entry})
 }
 
-// follow tells what happens after a revision. Locks and sessions come in two streams;
+// follow tells what happens after a revision, as long as the cluster answers.
+func (w *lockWatch) follow(ctx context.Context, revision int64) error {
+	ctx, end := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
+	var asking sync.WaitGroup
+	asking.Go(func() { end(w.askOn(ctx)) })
+	defer asking.Wait()
+	defer end(nil)
+	err := w.events(ctx, revision)
+	if lost := context.Cause(ctx); lost != nil && errors.Is(err, errWatchAgain) {
+		return lost
+	}
+	return err
+}
+
+// askOn asks the cluster again and again until it does not answer, and returns why; nil when
+// ctx has ended. A watch, also one that is only being set, tries for ever to reach a member,
+// and tells nobody.
+func (w *lockWatch) askOn(ctx context.Context) error {
+	for lockstore.Pause(ctx, lookAgain) == nil {
+		if _, err := w.read(ctx, doingWatch, clientv3.OpGet(w.keys.gate())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// events tells what happens after a revision. Locks and sessions come in two streams;
 // which of two events comes first does not matter, since an event of a session is of
 // the locks that have been told to hang on it.
-func (w *lockWatch) follow(ctx context.Context, revision int64) error {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	defer cancel()
+func (w *lockWatch) events(ctx context.Context, revision int64) error {
 	locks := w.client.Watch(ctx, w.keys.locks()+escape(w.filter.Prefix), clientv3.WithPrefix(), clientv3.WithRev(revision+1))
 	ends := w.client.Watch(ctx, w.keys.alives(), clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterPut())
 	for {

@@ -7,8 +7,9 @@ SHELL         := bash
 # behind the developer's back.
 export GOTOOLCHAIN := local
 
-# Two cores are what the checks are sized for.
-TEST_FLAGS ?= -race -p 2 -timeout 15m
+# Two cores are what the checks are sized for. A time limit, here and below, ends what
+# hangs; what works is far from it on a busy machine too.
+TEST_FLAGS ?= -race -p 2 -timeout 40m
 PACKAGES   ?= ./...
 
 BIN           := $(CURDIR)/.bin
@@ -19,6 +20,9 @@ GORELEASER_V  := 2.15.1
 GOVULNCHECK_V := 1.9.0
 # The vulnerability database as a Go module, so that no other host is asked.
 VULNDB_V      := v0.0.0-20261105234957-e22db6528018
+
+# Debian's packages, over a network that may fail for once.
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3
 
 ##@ Use
 
@@ -54,7 +58,7 @@ cross: ## Compile for every system that is released
 
 .PHONY: flyway
 flyway: flyway-tool ## Take turns with a real Flyway on one database
-	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags flyway -timeout 8m ./test/flyway/
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags flyway -timeout 15m ./test/flyway/
 
 .PHONY: pooler
 pooler: ## Run the lock store behind PgBouncer in transaction mode (installs it on Debian as root)
@@ -62,9 +66,9 @@ pooler: ## Run the lock store behind PgBouncer in transaction mode (installs it 
 	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 	    echo "pgbouncer is missing: install Debian's package pgbouncer" >&2; exit 1; \
 	  fi; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends pgbouncer >/dev/null; \
+	  $(APT) update && $(APT) install -y --no-install-recommends pgbouncer >/dev/null; \
 	fi
-	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pooler -timeout 4m ./test/pooler/
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pooler -timeout 15m ./test/pooler/
 
 .PHONY: shells
 shells: ## Complete live keys with Tab in zsh and fish; not in PowerShell, which Debian has not (installs the two as root)
@@ -72,9 +76,9 @@ shells: ## Complete live keys with Tab in zsh and fish; not in PowerShell, which
 	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 	    echo "zsh or fish is missing: install Debian's packages zsh and fish" >&2; exit 1; \
 	  fi; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends zsh fish >/dev/null; \
+	  $(APT) update && $(APT) install -y --no-install-recommends zsh fish >/dev/null; \
 	fi
-	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags shells -timeout 4m -run 'TestZsh|TestFish' ./test/shells/
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags shells -timeout 15m -run 'TestZsh|TestFish' ./test/shells/
 
 .PHONY: pgbackrest
 pgbackrest: ## Restore, fail over, clone and upgrade by the runbooks' own words with pgBackRest (installs it on Debian as root)
@@ -82,9 +86,9 @@ pgbackrest: ## Restore, fail over, clone and upgrade by the runbooks' own words 
 	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 	    echo "pgbackrest is missing: install Debian's package pgbackrest" >&2; exit 1; \
 	  fi; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends pgbackrest >/dev/null; \
+	  $(APT) update && $(APT) install -y --no-install-recommends pgbackrest >/dev/null; \
 	fi
-	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pgbackrest -timeout 8m -run TestRunbooksWithPgBackRest ./test/runbook/
+	postgres="$$(test/postgres.sh)"; eval "$$postgres"; go test -tags pgbackrest -timeout 15m -run TestRunbooksWithPgBackRest ./test/runbook/
 
 .PHONY: report-check
 report-check: ## Look at the reconcile report in headless Chromium (installs it on Debian as root)
@@ -92,9 +96,9 @@ report-check: ## Look at the reconcile report in headless Chromium (installs it 
 	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 	    echo "chromium is missing: install Debian's package chromium" >&2; exit 1; \
 	  fi; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	  $(APT) update && $(APT) install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
 	fi
-	go test -tags chromium -timeout 4m ./internal/reconcile/html
+	go test -tags chromium -timeout 15m ./internal/reconcile/html
 
 .PHONY: clauses
 clauses: ## Print clause, test and mutation; fail for a clause without both
@@ -173,7 +177,7 @@ soak: ## Check histories, crashes and deadlocks for SOAK (10m) instead of a minu
 .PHONY: syncguard-peer
 syncguard-peer: ## Contend with the SyncGuard library itself, from its checkout SYNCGUARD=FOLDER (node, npm)
 	@bundle="$$(test/syncguard/peer.sh "$(SYNCGUARD)")"; postgres="$$(test/postgres.sh)"; eval "$$postgres"; \
-	  PEER_BUNDLE="$$bundle" go test -tags peer -count=1 -timeout 5m ./test/syncguard/
+	  PEER_BUNDLE="$$bundle" go test -tags peer -count=1 -timeout 15m ./test/syncguard/
 
 ##@ Tools
 

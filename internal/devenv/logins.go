@@ -84,9 +84,10 @@ func (p *postgres) writeDSN(l login) (password string, err error) {
 	if password == "" || strings.Trim(password, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
 		password = rand.Text()
 	}
+	// A grant waits a second for paydb where the DSN says nothing; a busy laptop takes longer.
 	dsn := url.URL{
 		Scheme: "postgres", User: url.UserPassword(l.name, password), Host: "127.0.0.1:" + strconv.Itoa(p.rec.Port),
-		Path: "/" + p.name, RawQuery: "sslmode=disable",
+		Path: "/" + p.name, RawQuery: "sslmode=disable&connect_timeout=10",
 	}
 	if err := cluster.WriteFile(p.dsnPath(l), []byte(dsn.String()+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("write the DSN file: %w", err)

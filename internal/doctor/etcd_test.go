@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -33,7 +34,7 @@ type sick struct {
 func newSick(t *testing.T, cluster *etcdtest.Cluster) *sick {
 	t.Helper()
 	s := &sick{cluster: cluster, client: cluster.Client(t)}
-	s.opts = etcd.Options{Endpoints: cluster.Endpoints(), TLS: cluster.TLS(), Prefix: etcdtest.Prefix(t), Purpose: etcd.Granting}
+	s.opts = etcd.Options{Endpoints: cluster.Endpoints(), TLS: cluster.TLS(), Prefix: etcdtest.Prefix(t), Purpose: etcd.Granting, DialTimeout: 20 * time.Second, Timeout: 20 * time.Second}
 	store, err := etcd.Open(t.Context(), s.opts)
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +121,9 @@ func TestEtcdFaults(t *testing.T) {
 		plant      func(*testing.T) (cure func(*testing.T))
 	}{
 		{"etcd_endpoints", "warn: no answer from http://127.0.0.1:1", func(*testing.T) func(*testing.T) {
-			s.opts.Endpoints = append(s.opts.Endpoints, "http://127.0.0.1:1")
-			return func(*testing.T) { s.opts.Endpoints = s.cluster.Endpoints() }
+			before := s.opts
+			s.opts.Endpoints, s.opts.Timeout = append(s.opts.Endpoints, "http://127.0.0.1:1"), 8*time.Second // which it takes
+			return func(*testing.T) { s.opts = before }
 		}},
 		{"etcd_endpoints", "fail: the addresses belong to different clusters", keep(func(h *etcd.Health) {
 			other := h.Endpoints[0]
@@ -258,6 +260,7 @@ func TestEtcdAlarmAndAway(t *testing.T) {
 		t.Errorf("etcd_alarms saw %q", got)
 	}
 	s.cluster.Kill(t, 0)
+	s.opts.DialTimeout, s.opts.Timeout = time.Second, time.Second
 	report := run(t, s.target)
 	for _, r := range report.Results {
 		want := doctor.Unknown

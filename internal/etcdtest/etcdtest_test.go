@@ -5,25 +5,24 @@ package etcdtest_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dlockctl/dlockctl/internal/etcdtest"
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	etcdtest.Main(m)
 	// Every cluster has been stopped: what is left has leaked.
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // put writes a key through one member, with a deadline of its own.
@@ -38,13 +37,25 @@ func put(t *testing.T, client *clientv3.Client, within time.Duration) (revision 
 	return answer.Header.Revision, nil
 }
 
+// writes requires that a member writes, in time: what an election cost is tried again.
+func writes(t *testing.T, client *clientv3.Client, what string) {
+	t.Helper()
+	for start := time.Now(); ; {
+		_, err := put(t, client, 30*time.Second)
+		if err == nil {
+			return
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatalf("%s does not write: %v", what, err)
+		}
+	}
+}
+
 func TestFaultsOfThreeMembers(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Options{})
 	leader := c.Leader(t)
-	if _, err := put(t, c.Client(t, leader), 30*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	writes(t, c.Client(t, leader), "the leader")
 
 	c.Cut(t, leader)
 	if now := c.Leader(t); now == leader {
@@ -53,13 +64,9 @@ func TestFaultsOfThreeMembers(t *testing.T) {
 	if revision, err := put(t, c.Client(t, leader), 2*time.Second); err == nil {
 		t.Errorf("a member cut off from its peers wrote revision %d", revision)
 	}
-	if _, err := put(t, c.Client(t, (leader+1)%3), 30*time.Second); err != nil {
-		t.Errorf("the majority does not write: %v", err)
-	}
+	writes(t, c.Client(t, (leader+1)%3), "the majority")
 	c.Heal(t, leader)
-	if _, err := put(t, c.Client(t, leader), 30*time.Second); err != nil {
-		t.Errorf("a member healed does not write: %v", err)
-	}
+	writes(t, c.Client(t, leader), "a member healed")
 
 	leader = c.Leader(t)
 	c.Kill(t, leader)
@@ -93,6 +100,7 @@ func TestRestore(t *testing.T) {
 	before := c.Status(t, 0).Header.ClusterId
 
 	c.RestoreAll(t, snapshot, etcdtest.Restore{})
+	client = c.Client(t) // the one before may be waiting for its next try to connect
 	again, err := put(t, client, 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +113,7 @@ func TestRestore(t *testing.T) {
 	}
 
 	c.RestoreAll(t, snapshot, etcdtest.Restore{Bump: 1000, NewToken: true})
+	client = c.Client(t)
 	if again, err = put(t, client, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +136,45 @@ func TestSlowDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Delay(t, 0, time.Hour)
-	if revision, err := put(t, c.Client(t), time.Second); err == nil {
-		t.Errorf("revision %d did not wait for the disk", revision)
+	client := c.Client(t)
+	for start := time.Now(); ; { // the member hears of it a moment later
+		revision, err := put(t, client, time.Second)
+		if err != nil {
+			return
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatalf("revision %d did not wait for the disk", revision)
+		}
 	}
+}
+
+// A member whose address is taken starts when it is free again.
+//
+// Mutation: have until take errPortTaken for final in again.
+func TestRestartOnATakenAddress(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Options{Nodes: 1})
+	c.Kill(t, 0)
+	var config net.ListenConfig
+	taken, err := config.Listen(t.Context(), "tcp4", strings.TrimPrefix(c.Endpoint(0), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused errgroup.Group
+	refused.Go(func() error {
+		defer taken.Close()
+		for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
+			log, err := os.ReadFile(c.Membership(0).DataDir + ".log")
+			if err != nil || strings.Contains(string(log), "closing etcd server") { // which its killed process did not
+				return err
+			}
+		}
+	})
+	c.Restart(t, 0)
+	if err := refused.Wait(); err != nil {
+		t.Error(err)
+	}
+	writes(t, c.Client(t), "the member")
 }
 
 func TestTLSIsDemanded(t *testing.T) {

@@ -4,6 +4,7 @@ package etcdtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -138,11 +139,31 @@ func (c *Cluster) Restart(t testing.TB, nodes ...int) {
 		if c.members[i].running() {
 			t.Fatalf("%s is running", c.members[i].name)
 		}
-		if err := c.launch(c.members[i]); err != nil {
-			t.Fatal(err)
-		}
 	}
-	c.Ready(t)
+	if err := c.again(t.Context(), nodes...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// again starts members on addresses that they have had before, of which somebody may have taken one for a moment.
+func (c *Cluster) again(ctx context.Context, nodes ...int) error {
+	return until(ctx, "the members start on their addresses", func(ctx context.Context) error {
+		var errs []error
+		for _, i := range nodes {
+			if !c.members[i].running() {
+				errs = append(errs, c.launch(c.members[i]))
+			}
+		}
+		errs = append(errs, c.ready(ctx))
+		for _, i := range nodes {
+			errs = append(errs, c.members[i].exited())
+		}
+		err := errors.Join(errs...)
+		if err != nil && !errors.Is(err, errPortTaken) {
+			return finalError{err}
+		}
+		return err
+	})
 }
 
 // Pause stops a member's process in its tracks, until Continue.

@@ -71,7 +71,11 @@ func (c *Cluster) RestoreAll(t testing.TB, snapshot string, how Restore) {
 // StartRestored starts every member on what Directory holds by now, which somebody else restored.
 func (c *Cluster) StartRestored(t testing.TB) {
 	t.Helper()
-	if err := c.startAll(t.Context()); err != nil {
+	nodes := make([]int, len(c.members))
+	for i := range nodes {
+		nodes[i] = i
+	}
+	if err := c.again(t.Context(), nodes...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -77,8 +77,11 @@ func (s Server) newName(test string) string {
 
 // DSN is a connection URL for "super" or one of the test logins: t_owner (member of dlock_owner), t_lockapp (lockapp),
 // t_operator (dlock_operator, and through it may SET ROLE dlock_owner), t_auditor (dlock_auditor), t_resource
-// (payapp_resource), t_rail (payapp_rail).
-func (d DB) DSN(user string) string {
+// (payapp_resource), t_rail (payapp_rail). A program waits a second for paydb where the DSN says nothing, and a busy
+// machine may take longer.
+func (d DB) DSN(user string) string { return d.dsn(user) + "&connect_timeout=60" }
+
+func (d DB) dsn(user string) string {
 	if user == "super" {
 		user = superuser
 	}
@@ -89,10 +92,10 @@ func (d DB) DSN(user string) string {
 	return u.String()
 }
 
-// Config is the parsed DSN, with the test's name as application_name.
+// Config is the parsed DSN, without its connect_timeout and with the test's name as application_name.
 func (d DB) Config(t testing.TB, user string) *pgx.ConnConfig {
 	t.Helper()
-	config, err := pgx.ParseConfig(d.DSN(user))
+	config, err := pgx.ParseConfig(d.dsn(user))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,7 @@ func (d DB) Conn(t testing.TB, user string) *pgx.Conn {
 // Pool is a pool of connections, closed when the test ends.
 func (d DB) Pool(t testing.TB, user string) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(d.DSN(user))
+	config, err := pgxpool.ParseConfig(d.dsn(user))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,13 @@ const patience = 60 * time.Second
 // Eventually asks until the answer is yes, and fails when it never is, or ask fails.
 func Eventually(t testing.TB, what string, ask func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	Within(t, patience, what, ask)
+}
+
+// Within is Eventually for what takes its time: limit lies far above that.
+func Within(t testing.TB, limit time.Duration, what string, ask func(context.Context) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -15,51 +16,70 @@ import (
 // client's own COMMIT, or want of memory, writes. What comes next is Crash.
 func (s *Single) Freeze(t testing.TB) {
 	t.Helper()
+	err := s.admin(t.Context(), func(conn *pgx.Conn) error {
+		s.frozen = Freeze(t, conn)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Freeze does so to any server that runs beside the test; conn is a superuser's. What comes next is Kill, and an
+// immediate shutdown.
+func Freeze(t testing.TB, conn *pgx.Conn) (frozen Frozen) {
+	t.Helper()
 	Eventually(t, "the server's own processes stand still", func(ctx context.Context) (still bool, err error) {
-		own, err := s.ownProcesses(ctx)
+		own, err := ownProcesses(ctx, conn)
 		if err != nil {
 			return false, err
 		}
 		for pid := range own {
-			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-				return false, fmt.Errorf("stop process %d of the server: %w", pid, err)
+			if err := signal(pid, syscall.SIGSTOP); err != nil {
+				return false, err
 			}
 		}
 		// Stopped in the midst of something it would hold what clients wait for.
-		stopped, err := s.ownProcesses(ctx)
+		stopped, err := ownProcesses(ctx, conn)
 		if err != nil {
 			return false, err
 		}
-		s.frozen, still = nil, true
+		frozen, still = nil, true
 		for pid, idle := range stopped {
 			if idle {
-				s.frozen = append(s.frozen, pid)
+				frozen = append(frozen, pid)
 				continue
 			}
 			still = false
-			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-				return false, fmt.Errorf("continue process %d of the server: %w", pid, err)
+			if err := signal(pid, syscall.SIGCONT); err != nil {
+				return false, err
 			}
 		}
 		return still, nil
 	})
+	return frozen
+}
+
+// signal reaches a process unless it has ended meanwhile, as one that vacuums may.
+func signal(pid int, what syscall.Signal) error {
+	if err := syscall.Kill(pid, what); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("send %q to process %d of the server: %w", what, pid, err)
+	}
+	return nil
 }
 
 // ownProcesses are those that serve no client, and whether each waits for something to do.
-func (s *Single) ownProcesses(ctx context.Context) (idle map[int]bool, err error) {
+func ownProcesses(ctx context.Context, conn *pgx.Conn) (idle map[int]bool, err error) {
 	idle = map[int]bool{}
-	err = s.admin(ctx, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT pid, wait_event_type IS NOT DISTINCT FROM 'Activity' FROM pg_stat_activity WHERE backend_type <> 'client backend'`)
-		if err != nil {
-			return err
-		}
-		var pid int
-		var waits bool
-		_, err = pgx.ForEachRow(rows, []any{&pid, &waits}, func() error {
-			idle[pid] = waits
-			return nil
-		})
-		return err
+	rows, err := conn.Query(ctx, `SELECT pid, wait_event_type IS NOT DISTINCT FROM 'Activity' FROM pg_stat_activity WHERE backend_type <> 'client backend'`)
+	if err != nil {
+		return nil, err
+	}
+	var pid int
+	var waits bool
+	_, err = pgx.ForEachRow(rows, []any{&pid, &waits}, func() error {
+		idle[pid] = waits
+		return nil
 	})
 	return idle, err
 }

@@ -125,7 +125,7 @@ func scratchDir() (string, error) {
 	process.Lock()
 	defer process.Unlock()
 	if process.dir == nil {
-		dir, err := newScratch()
+		dir, err := newScratch(os.TempDir())
 		if err != nil {
 			return "", err
 		}

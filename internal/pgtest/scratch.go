@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -19,30 +20,29 @@ type scratch struct {
 
 const lockSuffix = ".lock"
 
-// newScratch sweeps what dead processes of this user left and makes a new folder.
-func newScratch() (*scratch, error) {
-	base := os.TempDir()
+// newScratch sweeps what dead processes of this user left below base and makes a new folder.
+func newScratch(base string) (*scratch, error) {
 	if len(base) > 40 {
 		base = "/tmp" // a unix socket's path must stay below 104 bytes (macOS), 108 (Linux)
 	}
 	prefix := fmt.Sprintf("dlockpg-%d-", os.Getuid())
 	sweep(filepath.Join(base, prefix+"*"+lockSuffix))
-	// Everybody may enter, because the server may run as another user; what matters is closed further down.
-	path, err := os.MkdirTemp(base, prefix+"*")
-	if err != nil {
-		return nil, fmt.Errorf("make the folder of the test servers: %w", err)
+	for {
+		path := filepath.Join(base, prefix+rand.Text()[:10])
+		// The lock first: a folder whose lock nobody holds is taken for one of the dead.
+		lock, ok, err := filelock.Try(path + lockSuffix)
+		if err != nil {
+			return nil, fmt.Errorf("lock the folder of the test servers: %w", err)
+		}
+		if !ok {
+			continue // another process sweeps, and was faster to lock it
+		}
+		// Everybody may enter, because the server may run as another user; what matters is closed further down.
+		if err := errors.Join(os.Mkdir(path, 0o711), os.Chmod(path, 0o711)); err != nil {
+			return nil, errors.Join(fmt.Errorf("make the folder of the test servers: %w", err), lock.Remove())
+		}
+		return &scratch{path: path, lock: lock}, nil
 	}
-	if err := os.Chmod(path, 0o711); err != nil {
-		return nil, fmt.Errorf("make the folder of the test servers: %w", err)
-	}
-	lock, ok, err := filelock.Try(path + lockSuffix)
-	if err != nil {
-		return nil, fmt.Errorf("lock the folder of the test servers: %w", err)
-	}
-	if !ok {
-		return nil, fmt.Errorf("lock the folder of the test servers: somebody holds %s", path+lockSuffix)
-	}
-	return &scratch{path: path, lock: lock}, nil
 }
 
 // sweep removes the folders whose process is dead. What cannot be removed is left: it is in nobody's way.

@@ -1,9 +1,11 @@
 package pgtest
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 )
@@ -14,7 +16,7 @@ type Single struct {
 	cluster cluster.Cluster
 	child   *cluster.Child
 	// frozen are the processes that Freeze stopped.
-	frozen []int
+	frozen Frozen
 }
 
 // Crashable starts a private instance; it is stopped when the test ends.
@@ -48,18 +50,27 @@ func singleName() string {
 	return "single" + strconv.Itoa(process.singles) + "-"
 }
 
-// Crash stops the server at once (immediate shutdown): no checkpoint, sessions are cut.
-func (s *Single) Crash(t testing.TB) {
+// Frozen are processes of a server that Freeze stopped.
+type Frozen []int
+
+// Kill ends them: they hear of no shutdown, and the server would wait some seconds for them.
+func (f Frozen) Kill(t testing.TB) {
 	t.Helper()
-	for _, pid := range s.frozen { // they hear of no shutdown
+	for _, pid := range f {
 		process, err := os.FindProcess(pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := process.Kill(); err != nil {
+		if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Crash stops the server at once (immediate shutdown): no checkpoint, sessions are cut.
+func (s *Single) Crash(t testing.TB) {
+	t.Helper()
+	s.frozen.Kill(t)
 	s.frozen = nil
 	s.stop(t, cluster.Immediate)
 }
@@ -77,12 +88,18 @@ func (s *Single) stop(t testing.TB, mode cluster.Mode) {
 	}
 }
 
-// Start starts the stopped server again, on its port; it returns when recovery is done.
+// Start starts the stopped server again, on its port, which somebody may have taken for a moment; it returns when
+// recovery is done.
 func (s *Single) Start(t testing.TB) {
 	t.Helper()
-	child, err := s.cluster.StartChild(t.Context(), s.Port)
-	if err != nil {
-		t.Fatal(err)
+	for start := time.Now(); ; {
+		child, err := s.cluster.StartChild(t.Context(), s.Port)
+		if err == nil {
+			s.child = child
+			return
+		}
+		if !errors.Is(err, cluster.ErrPortTaken) || time.Since(start) > patience {
+			t.Fatal(err)
+		}
 	}
-	s.child = child
 }

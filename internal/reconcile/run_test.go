@@ -187,10 +187,13 @@ func TestUnanchoredIsNotClean(t *testing.T) {
 func TestCutShort(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(context.CancelFunc) func(*reconcile.Options)
+		change func(context.CancelFunc, time.Duration) func(*reconcile.Options)
+		// limits are tried until one lets the others be read: how long that takes is the
+		// machine's business.
+		limits []time.Duration
 		reason string
 	}{
-		"cancelled": {func(cancel context.CancelFunc) func(*reconcile.Options) {
+		"cancelled": {func(cancel context.CancelFunc, _ time.Duration) func(*reconcile.Options) {
 			return func(o *reconcile.Options) {
 				o.Progress = func(p reconcile.Progress) {
 					if p.Total > 0 && p.Done == p.Total-1 { // all that can be read has been
@@ -198,10 +201,10 @@ func TestCutShort(t *testing.T) {
 					}
 				}
 			}
-		}, "it was cancelled"},
-		"time limit": {func(context.CancelFunc) func(*reconcile.Options) {
-			return func(o *reconcile.Options) { o.MaxDuration = 8 * time.Second }
-		}, "the run's time limit has passed"},
+		}, []time.Duration{0}, "it was cancelled"},
+		"time limit": {func(_ context.CancelFunc, limit time.Duration) func(*reconcile.Options) {
+			return func(o *reconcile.Options) { o.MaxDuration = limit }
+		}, []time.Duration{8 * time.Second, 30 * time.Second, 2 * time.Minute}, "the run's time limit has passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,17 +213,22 @@ func TestCutShort(t *testing.T) {
 				exec(t, w.pay, drift)
 				// One family waits for it, and the others are read by the connections that are left.
 				exec(t, w.pay, "BEGIN; LOCK TABLE payout_resolution IN ACCESS EXCLUSIVE MODE")
-				ctx, cancel := context.WithCancel(t.Context())
-				report := w.runWith(ctx, t, workers(3), rules("A01", "C02"), tc.change(cancel))
-				cancel()
-				if report.Outcome != reconcile.Incomplete || report.Complete || !missing(report, tc.reason) {
-					t.Errorf("PostgreSQL %d: %s, complete %t, %+v", major, report.Outcome, report.Complete, report.Missing)
+				kept := false
+				for _, limit := range tc.limits {
+					ctx, cancel := context.WithCancel(t.Context())
+					report := w.runWith(ctx, t, workers(3), rules("A01", "C02"), tc.change(cancel, limit))
+					cancel()
+					if report.Outcome != reconcile.Incomplete || report.Complete || !missing(report, tc.reason) {
+						t.Errorf("PostgreSQL %d: %s, complete %t, %+v", major, report.Outcome, report.Complete, report.Missing)
+					}
+					awaitQuiet(t, w)
+					if kept = slices.ContainsFunc(report.Findings, func(f reconcile.Finding) bool { return f.Class == "A01" && f.Unconfirmed }); kept {
+						break
+					}
 				}
-				kept := slices.ContainsFunc(report.Findings, func(f reconcile.Finding) bool { return f.Class == "A01" && f.Unconfirmed })
 				if !kept {
-					t.Errorf("PostgreSQL %d kept %v", major, classes(report.Findings))
+					t.Errorf("PostgreSQL %d: A01 was not kept", major)
 				}
-				awaitQuiet(t, w)
 			}
 		})
 	}

@@ -230,7 +230,7 @@ func TestHammerWithoutTheGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16)
 	exec(t, w.lock, `ALTER DATABASE `+pgx.Identifier{w.dbs.Lock.Name}.Sanitize()+` SET deadlock_timeout = '50ms'`)
-	tries := 0
+	tries, counted := 0, 0
 	h := w.hammer(t, func(s restore.Stores) error {
 		tries++
 		_, err := s.Lock.Advance(t.Context(), lockstore.AdvanceParams{
@@ -242,8 +242,8 @@ func TestHammerWithoutTheGate(t *testing.T) {
 		if err != nil {
 			t.Logf("advance: %v", err)
 		}
-		return nil
-	}, func() bool { return tries >= 10 })
+		return w.lock.QueryRow(t.Context(), countDeadlocks).Scan(&counted)
+	}, func() bool { return tries >= 10 && counted > 0 || tries >= 100 })
 	if n := h.deadlocks.Load() + found(t, w); n == 0 {
 		t.Error("no deadlock was found: this test no longer shows what the gate is for")
 	}
@@ -305,5 +305,7 @@ func found(t *testing.T, w *world) int64 {
 		err = w.lock.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND usename IN ('t_lockapp', 't_operator'))`).Scan(&ended)
 		return ended, err
 	})
-	return one[int64](t, w.lock, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
+	return one[int64](t, w.lock, countDeadlocks)
 }
+
+const countDeadlocks = `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/dlockctl/dlockctl/internal/etcdtest"
 	"github.com/dlockctl/dlockctl/internal/instance/owner"
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/mark"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
@@ -24,10 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	etcdtest.Main(m, pgtest.Main)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // world is a pair of databases with an outside mark, and superusers' connections to
@@ -102,6 +98,10 @@ type how struct {
 	noPay     bool
 	noMark    bool
 }
+
+// naming is a lock timeout within which who is in the way is named, on a busy machine
+// too.
+const naming = 3 * time.Second
 
 // stores opens both databases as an operator does.
 func (w *world) stores(t *testing.T, h how) restore.Stores {

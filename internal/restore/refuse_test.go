@@ -219,7 +219,7 @@ func TestLockTimeout(t *testing.T) {
 				db, tt.sql = w.dbs.Pay, `UPDATE account SET updated_at = now()`
 			}
 			holder, pid := openTransaction(t, db.Conn(t, "super"), tt.sql)
-			result := forward(t, w.stores(t, how{timeout: time.Second}), options())
+			result := forward(t, w.stores(t, how{timeout: naming}), options())
 			if result.Outcome != restore.LockTimeout || result.Step != tt.step || result.GateOpen || len(result.Blockers) != 1 || result.Blockers[0].PID != pid {
 				t.Fatalf("%s: %s at %s, open %v, blockers %v of %d", tt.name, result.Outcome, result.Step, result.GateOpen, result.Blockers, pid)
 			}

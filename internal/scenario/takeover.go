@@ -18,9 +18,11 @@ import (
 const (
 	first, second, operator = "worker-a", "worker-b", "erin@ops"
 	reason                  = "worker-b hangs in the rail call, see incident 4711"
-	shortLease              = time.Second
-	longLease               = 30 * time.Second
-	sessionTTL              = 5 * time.Minute
+	// shortLease is waited out, and must outlast the second worker's way to a refusal,
+	// its first look at both databases included, on a busy machine too.
+	shortLease = 3 * time.Second
+	longLease  = 30 * time.Second
+	sessionTTL = 5 * time.Minute
 )
 
 // takeover is the story of two workers and one lock: the first stalls, the

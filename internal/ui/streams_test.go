@@ -137,7 +137,7 @@ func TestConfirmIsCancelled(t *testing.T) {
 		if !errors.Is(err, cause) {
 			t.Errorf("got %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("Confirm did not return")
 	}
 }

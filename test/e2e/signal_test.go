@@ -88,7 +88,7 @@ func TestBlackHole(t *testing.T) {
 // the deadline of the whole command is not reached.
 //
 // Clauses: K-6.2, K-7.6
-// Mutation: drop payWithin from payHighest, or soon from lockOptions.
+// Mutation: drop PayWithin from payHighest, or soon from lockOptions.
 func TestBlackHoledPaydbHoldsUpNoGrant(t *testing.T) {
 	t.Parallel()
 	binary, lock := build(t), pgtest.Migrated(t, postgresVersion).Lock

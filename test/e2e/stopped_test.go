@@ -37,7 +37,7 @@ func TestStoppedDemo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := stateFolder(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, binary, strings.Fields(cmp.Or(c.verb, "demo"))...)
 			cmd.Env = []string{"HOME=" + t.TempDir(), "TMPDIR=" + folder, "DLOCKCTL_PG_BIN=" + testBinaries(), "PATH=" + os.Getenv("PATH")}

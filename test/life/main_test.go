@@ -8,14 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/posting"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
@@ -24,10 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	pgtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // deadline is a forwarding deadline that nobody misses; where it has to pass, the

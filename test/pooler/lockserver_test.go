@@ -71,7 +71,7 @@ func TestLockServerBehindATransactionPooler(t *testing.T) {
 	config := throughPooler(t, dbs.Lock, "t_lockapp")
 	connect(t, config)
 	locks := lockServer(t, postgres.Options{Config: config})
-	lapses, err := locks.CreateSession(t.Context(), "lapses", time.Second)
+	lapses, err := locks.CreateSession(t.Context(), "lapses", 3*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	"github.com/dlockctl/dlockctl/internal/flyway"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
@@ -43,7 +43,10 @@ func throughPooler(t *testing.T, db pgtest.DB, login string) *pgx.ConnConfig {
 		t.Fatal(err)
 	}
 	password, _ := direct.User.Password()
-	port := freePort(t)
+	port, err := cluster.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir, err := os.MkdirTemp("", "dlockctl-pooler-")
 	if err != nil {
 		t.Fatal(err)
@@ -112,20 +115,10 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 // connect waits until the pooler answers.
 func connect(t *testing.T, config *pgx.ConnConfig) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

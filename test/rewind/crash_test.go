@@ -1,3 +1,5 @@
+//go:build unix
+
 package rewind_test
 
 import (
@@ -11,6 +13,7 @@ import (
 
 	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
+	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
 // A lockdb that is stopped at once, with grants in flight, is no restore: its gate
@@ -23,8 +26,7 @@ func TestImmediateStopWithTokensInFlight(t *testing.T) {
 	t.Parallel()
 	onMajors(t, func(t *testing.T, major int) {
 		w := newWorld(t, major)
-		// At this level nobody flushes the WAL of a transaction but its own commit.
-		lockdb := newServer(t, "lockdb", major, map[string]string{"wal_level": "minimal", "max_wal_senders": "0", "fsync": "on"})
+		lockdb := newServer(t, "lockdb", major, map[string]string{"fsync": "on"})
 		for range 3 {
 			if again := w.inFlight(t, lockdb, 40); again != 0 {
 				t.Errorf("%d tokens came again", again)
@@ -35,7 +37,6 @@ func TestImmediateStopWithTokensInFlight(t *testing.T) {
 		if w.note(early) {
 			t.Fatalf("token %s was shown before", early)
 		}
-		lockdb.stop(t, cluster.Immediate)
 		lockdb.start(t)
 		s := w.serve(t, lockdb.dsn)
 		if first := s.holds(t, "newcomer", others); !first.again {
@@ -105,16 +106,21 @@ func lost(err error) bool {
 	return unreachable || unknown
 }
 
-// shownEarly is a client that tells its token before the commit, and is cut off.
+// shownEarly is a client that tells its token before the commit, and is cut off when the
+// server ends at once.
 func (w *world) shownEarly(t *testing.T, lockdb *server) (token lockstore.Token) {
 	t.Helper()
 	session := uuid.NewString()
-	place(lockdb.dsn).exec(t, fmt.Sprintf(`INSERT INTO lock_session (session_id, owner_id, expires_at) VALUES ('%s', 'early', now() + interval '1 hour')`, session),
-		`CHECKPOINT`) // or the numbers logged ahead would make up for it
-	conn := place(lockdb.dsn).conn(t)
-	execute(t, conn, `BEGIN`)
-	if err := conn.QueryRow(t.Context(), verbatim(t), "account:"+others, "early", session, 60.0).Scan(&token, nil, nil, nil, nil); err != nil {
+	super := place(lockdb.dsn).conn(t)
+	execute(t, super, fmt.Sprintf(`INSERT INTO lock_session (session_id, owner_id, expires_at) VALUES ('%s', 'early', now() + interval '1 hour')`, session))
+	execute(t, super, `CHECKPOINT`) // or the numbers logged ahead would make up for it
+	// The WAL writer would have written the number soon, with no commit.
+	frozen := pgtest.Freeze(t, super)
+	execute(t, super, `BEGIN`)
+	if err := super.QueryRow(t.Context(), verbatim(t), "account:"+others, "early", session, 60.0).Scan(&token, nil, nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
+	frozen.Kill(t)
+	lockdb.stop(t, cluster.Immediate)
 	return token
 }

@@ -142,8 +142,9 @@ func TestFastForwardIsKilledBehindEveryStatement(t *testing.T) {
 			t.Fatalf("killed behind %q, not behind %q", got, name)
 		}
 		// What it had open ends with its connections; until then nobody sees it.
-		becomes(t, super, "its transactions have ended", `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 't_operator')`)
-		becomes(t, pay, "its transactions have ended", `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 't_operator' AND datname = current_database())`)
+		for _, conn := range []*pgx.Conn{super, pay} {
+			becomes(t, conn, "its transactions have ended", `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 't_operator' AND datname = current_database())`)
+		}
 		last := value[lockstore.Token](t, super, `SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM fencing_token_seq`)
 		if (last > before.token+restore.DefaultMargin/2) != (n >= moved) {
 			t.Errorf("killed behind %s: the sequence stands at %s, %s was shown last", name, last, before.token)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,15 +52,24 @@ func (w *world) serveOver(t *testing.T, lockdbs ...*server) *served {
 		"lock.dsn": lockdb("t_lockapp"), "lock-operator.dsn": lockdb("t_operator"),
 		"pay.dsn": w.paydb("t_resource"), "rail.dsn": w.paydb("t_rail"), "pay-operator.dsn": w.paydb("t_operator"),
 	}
-	urls := map[string]string{}
-	for _, name := range []string{"lock-server", "payment-resource", "rail-proxy"} {
-		free, err := cluster.FreePort(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		urls[name] = fmt.Sprintf("http://127.0.0.1:%d", free)
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(home, name), []byte(text+"\n"), 0o600))
 	}
-	files["config.yaml"] = fmt.Sprintf(`profile: rewind
+	if err := errors.Join(err, os.Symlink(self, filepath.Join(home, program))); err != nil {
+		t.Fatal(err)
+	}
+	s := &served{home: home, env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, logs: map[string]string{}}
+	s.configure(t, w.markDir, "")
+	pay, rail := s.start(t, "payment-resource"), s.start(t, "rail-proxy")
+	s.configure(t, w.markDir, fmt.Sprintf("    services: {pay_url: '%s', rail_url: '%s'}\n", pay, rail))
+	s.url = s.start(t, "lock-server")
+	return s
+}
+
+// configure writes what the services read when they start.
+func (s *served) configure(t *testing.T, markDir, services string) {
+	t.Helper()
+	text := fmt.Sprintf(`profile: rewind
 profiles:
   rewind:
     lock: {dsn_file: lock.dsn}
@@ -67,30 +77,25 @@ profiles:
     rail: {dsn_file: rail.dsn, url: 'http://127.0.0.1:1/v1'}
     mark_dir: %s
     restore: {auto: safe, operator_dsn_file: lock-operator.dsn, pay_operator_dsn_file: pay-operator.dsn}
-    services: {pay_url: '%s', rail_url: '%s'}
-`, w.markDir, urls["payment-resource"], urls["rail-proxy"])
-	for name, text := range files {
-		err = errors.Join(err, os.WriteFile(filepath.Join(home, name), []byte(text+"\n"), 0o600))
-	}
-	if err := errors.Join(err, os.Symlink(self, filepath.Join(home, program))); err != nil {
+%s`, markDir, services)
+	if err := os.WriteFile(filepath.Join(s.home, "config.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &served{home: home, url: urls["lock-server"], env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, logs: map[string]string{}}
-	for _, name := range []string{"payment-resource", "rail-proxy", "lock-server"} {
-		s.start(t, name, urls[name])
-	}
-	return s
 }
 
-// start starts a service, and waits until it is ready. It ends with the test.
-func (s *served) start(t *testing.T, name, url string) {
+// listening is what a service says of its address.
+var listening = regexp.MustCompile(`listening.* address=(\S+)`)
+
+// start starts a service on a port that is free, and waits until it is ready. It ends
+// with the test.
+func (s *served) start(t *testing.T, name string) (url string) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.home, name+".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.logs[name] = log.Name()
-	cmd := exec.Command(filepath.Join(s.home, program), "serve", name, "--config", filepath.Join(s.home, "config.yaml"), "--listen", strings.TrimPrefix(url, "http://")) //nolint:noctx // the test ends it
+	cmd := exec.Command(filepath.Join(s.home, program), "serve", name, "--config", filepath.Join(s.home, "config.yaml"), "--listen", "127.0.0.1:0") //nolint:noctx // the test ends it
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -103,6 +108,14 @@ func (s *served) start(t *testing.T, name, url string) {
 			t.Logf("%s:\n%s", name, s.said(t, name))
 		}
 	})
+	pgtest.Eventually(t, name+" listens", func(context.Context) (bool, error) {
+		said := listening.FindStringSubmatch(s.said(t, name))
+		if said == nil {
+			return false, nil
+		}
+		url = "http://" + said[1]
+		return true, nil
+	})
 	pgtest.Eventually(t, name+" is ready", func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
 		if err != nil {
@@ -114,6 +127,7 @@ func (s *served) start(t *testing.T, name, url string) {
 		}
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
+	return url
 }
 
 func (s *served) said(t *testing.T, name string) string {
@@ -184,11 +198,15 @@ func takes(ctx context.Context, locks *client.Locks, owner, key string) (locksto
 	return grant.Token, nil
 }
 
+// patience is above the minute for which a fast-forward that was cut off is taken to be
+// under way, and nobody else begins one.
+const patience = 3 * time.Minute
+
 // goesOn waits until the crowd was shown so many tokens more.
 func (c *crowd) goesOn(t *testing.T, what string, more int64) {
 	t.Helper()
 	from := c.shown.Load()
-	pgtest.Eventually(t, what, func(context.Context) (bool, error) { return c.shown.Load() >= from+more, nil })
+	pgtest.Within(t, patience, what, func(context.Context) (bool, error) { return c.shown.Load() >= from+more, nil })
 }
 
 // settles waits until each has ended the turn that it was in: the tokens of whoever

@@ -272,6 +272,24 @@ func guardOf(t *testing.T, wrapper int) int {
 	return found
 }
 
+// renews waits until a lease ends later than it did.
+func (w *world) renews(t *testing.T, key string) {
+	t.Helper()
+	conn := w.dbs.Lock.Conn(t, "super")
+	ends := func(ctx context.Context) (at time.Time, err error) {
+		err = conn.QueryRow(ctx, "SELECT expires_at FROM lock_entry WHERE lock_key = $1", key).Scan(&at)
+		return at, err
+	}
+	before, err := ends(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Eventually(t, "lock "+key+" is renewed", func(ctx context.Context) (bool, error) {
+		now, err := ends(ctx)
+		return now.After(before), err
+	})
+}
+
 // rows counts what is left in lockdb.
 func (w *world) rows(t *testing.T, table string) int {
 	t.Helper()

@@ -4,6 +4,7 @@ package run_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,7 +44,7 @@ func TestRevoked(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	log, status := filepath.Join(dir, "log"), filepath.Join(dir, "status.json")
-	r := w.start(t, "run", "k", "--ttl", "6s", "--grace", "500ms", "--status-file", status, "--", w.child, "write", log, "stubborn")
+	r := w.start(t, "run", "k", "--ttl", "18s", "--grace", "500ms", "--status-file", status, "--", w.child, "write", log, "stubborn")
 	pid := r.writes(log)
 	w.run(t, 0, "revoke", "k", "--reason", "deploy", "--any-token", "--yes")
 	revoked := time.Now()
@@ -53,8 +54,9 @@ func TestRevoked(t *testing.T) {
 		t.Error("the command still runs")
 	}
 	lines := record(t, log)
-	if last := lines[len(lines)-1].wall; last.Sub(revoked) > 4*time.Second {
-		t.Errorf("the last line is %s after the revoke: a heartbeat is 2s, the grace 500ms", last.Sub(revoked))
+	// The lease would have ended 12 s after the revoke at the earliest.
+	if last := lines[len(lines)-1].wall; last.Sub(revoked) > 10*time.Second {
+		t.Errorf("the last line is %s after the revoke: a heartbeat is 6s, the grace 500ms", last.Sub(revoked))
 	}
 	var said struct {
 		Outcome    string
@@ -83,7 +85,7 @@ func TestRevoked(t *testing.T) {
 func TestSessionEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.start(t, "run", "k", "--ttl", "1s", "--", "sh", "-c", "echo $DLOCK_SESSION; exec sleep 1000")
+	r := w.start(t, "run", "k", "--ttl", "10s", "--", "sh", "-c", "echo $DLOCK_SESSION; exec sleep 1000")
 	r.hears("-")
 	w.run(t, 0, "session", "end", strings.TrimSpace(r.out.String()), "--yes")
 	r.ends(202)
@@ -104,7 +106,7 @@ func TestBackendStopped(t *testing.T) {
 	w.run(t, 0, "migrate", "up", "--target", "lockdb")
 	w.env = w.environment(lock, "t_lockapp", t.TempDir())
 	log := filepath.Join(t.TempDir(), "log")
-	r := w.start(t, "run", "k", "--ttl", "3s", "--", w.child, "write", log, "stubborn")
+	r := w.start(t, "run", "k", "--ttl", "6s", "--", w.child, "write", log, "stubborn")
 	pid := r.writes(log)
 	var expires time.Time
 	conn := lock.Conn(t, "super")
@@ -193,7 +195,7 @@ func TestNested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	show := `echo "$DLOCK_KEY $DLOCK_TOKEN $DLOCK_SESSION $DLOCK_EXPIRES"; tr '\0' '\n' </proc/$$/environ | grep -c ^DLOCK_`
-	r := w.run(t, 0, "run", "outer", "--", "sh", "-c", show+`; "$0" run inner -- sh -c "$1"; `+show, w.dlockctl, show)
+	r := w.run(t, 0, "run", "outer", "--ttl", "2m", "--", "sh", "-c", show+`; "$0" run inner -- sh -c "$1"; `+show, w.dlockctl, show)
 	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
 	if len(lines) != 6 || lines[1] != "4" || lines[3] != "4" || lines[0] != lines[4] {
 		t.Fatalf("it prints %q", lines)
@@ -206,15 +208,16 @@ func TestNested(t *testing.T) {
 	if second, err := strconv.Atoi(inner[1]); err != nil || second <= first || first == 0 {
 		t.Errorf("tokens %s and %s do not rise", outer[1], inner[1])
 	}
-	if at, err := time.Parse(time.RFC3339Nano, outer[3]); err != nil || time.Until(at) > 31*time.Second || time.Until(at) < 0 {
+	if at, err := time.Parse(time.RFC3339Nano, outer[3]); err != nil || time.Until(at) > 121*time.Second || time.Until(at) < 0 {
 		t.Errorf("DLOCK_EXPIRES is %s: %v", outer[3], err)
 	}
 	w.leavesNothing(t)
 }
 
 // contender waits for a lock beside a wrapper, and returns when it was granted by
-// the database's clock, which is this machine's.
-func (w *world) contender(t *testing.T, key string) <-chan time.Time {
+// the database's clock, which is this machine's. It looks each time that every has
+// passed, and when the lease that it sees is over.
+func (w *world) contender(t *testing.T, key string, every time.Duration) <-chan time.Time {
 	t.Helper()
 	store, err := postgres.Open(t.Context(), postgres.Options{Config: w.dbs.Lock.Config(t, "t_lockapp"), Purpose: postgres.Granting})
 	if err != nil {
@@ -235,9 +238,13 @@ func (w *world) contender(t *testing.T, key string) <-chan time.Time {
 				granted <- grant.AcquiredAt.Time
 				return
 			}
+			pause := every
+			if held, ok := errors.AsType[*lockstore.HeldError](err); ok {
+				pause = max(min(pause, held.Remaining), time.Millisecond)
+			}
 			select {
 			case <-t.Context().Done():
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(pause):
 			}
 		}
 	}()

@@ -23,7 +23,12 @@ import (
 
 const (
 	schedules = 200
-	atOnce    = 6
+	// atOnce is how many wrappers there are at a time. They mostly wait.
+	atOnce = 16
+	// A lease leaves shortest/8 between KILL and its end, of which the guard has three
+	// quarters, 150 ms: what a busy machine may be late with them. A KILL that comes 0.3 s
+	// late is too late for the longest one.
+	shortest, longest = 1600 * time.Millisecond, 2200 * time.Millisecond
 )
 
 // Whatever happens to a wrapper, its command writes nothing once the lease has
@@ -32,7 +37,7 @@ const (
 // command's own, by the clock that the database reads too.
 //
 // Clauses: K-1.4, K-2.10, K-2.11
-// Mutation: leave startGuard out of start, or the margin out of untilKill.
+// Mutation: leave startGuard out of start, or tell the guard of 0.3 s more in tellGuard.
 func TestNothingIsWrittenAfterTheLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,7 +60,7 @@ func playAll(t *testing.T, w *world, seed uint64) map[string]int {
 	counts := map[string]int{}
 	var mu sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(atOnce) // above -parallel: they mostly wait
+	group.SetLimit(atOnce) // above -parallel
 	for i := range schedules {
 		s := newSchedule(rnd, i)
 		group.Go(func() error {
@@ -91,10 +96,10 @@ type act struct {
 }
 
 func newSchedule(rnd *rand.Rand, number int) schedule {
-	ttl := time.Duration(300+rnd.IntN(300)) * time.Millisecond
-	s := schedule{number: number, ttl: ttl, grace: upTo(rnd, ttl/3), stubborn: rnd.IntN(3) > 0}
+	ttl := shortest + upTo(rnd, longest-shortest)
+	s := schedule{number: number, ttl: ttl, grace: upTo(rnd, ttl/3), stubborn: rnd.IntN(2) > 0}
 	for range 1 + rnd.IntN(3) {
-		whats := []string{"stop", "stop", "stop command", "cut", "cut", "revoke", "end session", "kill", "term"}
+		whats := []string{"stop", "stop", "stop command", "cut", "cut", "revoke", "end session", "kill", "term", "term"}
 		s.acts = append(s.acts, act{upTo(rnd, ttl), whats[rnd.IntN(len(whats))], upTo(rnd, 2*ttl)})
 	}
 	return s
@@ -149,7 +154,7 @@ func (s schedule) play(t *testing.T, w *world, pool *pgxpool.Pool) (string, erro
 
 func (c *scene) play(w *world) (string, error) {
 	c.t.Helper()
-	granted := w.contender(c.t, c.key)
+	granted := w.contender(c.t, c.key, 50*time.Millisecond)
 	for _, a := range c.acts {
 		if err := c.do(a); err != nil {
 			return "", fmt.Errorf("%s: %w", a.what, err)
@@ -177,7 +182,7 @@ func (c *scene) begins() bool {
 		select {
 		case <-c.r.done:
 			return false
-		case <-time.After(time.Millisecond):
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -235,11 +240,11 @@ func (c *scene) over() error {
 	if err := c.do(act{what: "revoke"}); err != nil {
 		return err
 	}
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		select {
 		case <-deadline:
 			return errors.New("the command or its wrapper still runs")
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(5 * time.Millisecond):
 		}
 		select {
 		case <-c.r.done:

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// promptly is how often a contender looks that must be the next one.
+const promptly = 5 * time.Millisecond
+
 // kill sends a signal to a process.
 func kill(t *testing.T, pid int, sig syscall.Signal) {
 	t.Helper()
@@ -29,10 +32,10 @@ func TestStoppedWrapper(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	log := filepath.Join(t.TempDir(), "log")
-	r := w.start(t, "run", "k", "--ttl", "1s", "--", w.child, "write", log, "stubborn")
+	r := w.start(t, "run", "k", "--ttl", "6s", "--", w.child, "write", log, "stubborn")
 	pid := r.writes(log)
 	guardOf(t, r.pid())
-	granted := w.contender(t, "k")
+	granted := w.contender(t, "k", promptly)
 	r.signal(syscall.SIGSTOP)
 	at := <-granted
 	if !gone(pid) {
@@ -55,10 +58,10 @@ func TestSleptWithItsGuard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	log := filepath.Join(t.TempDir(), "log")
-	r := w.start(t, "run", "k", "--ttl", "1s", "--", w.child, "write", log, "stubborn")
+	r := w.start(t, "run", "k", "--ttl", "4s", "--", w.child, "write", log, "stubborn")
 	pid := r.writes(log)
 	guard := guardOf(t, r.pid())
-	granted := w.contender(t, "k")
+	granted := w.contender(t, "k", promptly)
 	kill(t, guard, syscall.SIGSTOP)
 	r.signal(syscall.SIGSTOP)
 	at := <-granted
@@ -107,9 +110,16 @@ func TestKilledWrapper(t *testing.T) {
 func TestWithoutGuard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.start(t, "run", "k", "--ttl", "1s", "--", "sh", "-c", "echo ready; sleep 2; exit 3")
+	end := filepath.Join(t.TempDir(), "end")
+	r := w.start(t, "run", "k", "--ttl", "6s", "--", "sh", "-c", `echo ready; until [ -e "$0" ]; do sleep 0.05; done; exit 3`, end)
 	r.hears("ready")
 	kill(t, guardOf(t, r.pid()), syscall.SIGKILL)
+	for range 2 { // an order follows each
+		w.renews(t, "k")
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	r.ends(3)
 }
 
@@ -123,10 +133,10 @@ func TestLeavesNobodyBehind(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	group, daemon, end := filepath.Join(dir, "group"), filepath.Join(dir, "daemon"), filepath.Join(dir, "end")
-	r := w.start(t, "run", "k", "--ttl", "3s", "--", "sh", "-c",
+	r := w.start(t, "run", "k", "--ttl", "10s", "--grace", "500ms", "--", "sh", "-c",
 		`"$0" write "$1" stubborn & "$0" daemon "$0" write "$2" stubborn; until [ -e "$3" ]; do sleep 0.01; done; exit 5`, w.child, group, daemon, end)
 	pids := []int{r.writes(group), r.writes(daemon)}
-	granted := w.contender(t, "k")
+	granted := w.contender(t, "k", promptly)
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +184,7 @@ func TestStoppedByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	log := filepath.Join(t.TempDir(), "log")
-	r := w.start(t, "run", "k", "--ttl", "1500ms", "--", w.child, "write", log)
+	r := w.start(t, "run", "k", "--ttl", "4s", "--", w.child, "write", log)
 	pid := r.writes(log)
 	r.signal(syscall.SIGTSTP) // the command stops; without a terminal the wrapper stays awake
 	stopped := func() bool {
@@ -183,7 +193,7 @@ func TestStoppedByHand(t *testing.T) {
 	}
 	eventually(t, "the command is stopped", stopped)
 	begun := time.Now()
-	eventually(t, "three leases pass", func() bool { return time.Since(begun) > 4500*time.Millisecond })
+	eventually(t, "three leases pass", func() bool { return time.Since(begun) > 12*time.Second })
 	if !stopped() {
 		t.Errorf("the command is not stopped any more; stderr %s", r.errOut)
 	}

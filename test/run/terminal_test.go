@@ -167,11 +167,11 @@ func TestJobControl(t *testing.T) {
 	s.types("echo exit $?.\n")
 	s.shows("exit 130.")
 
-	s.types("dlockctl run short --ttl 1s -- " + w.child + " write " + second + " stubborn\n")
+	s.types("dlockctl run short --ttl 4s -- " + w.child + " write " + second + " stubborn\n")
 	eventually(t, "it writes", func() bool { return len(record(t, second)) > 0 })
 	s.types("\x1a")
 	s.shows("Stopped")
-	at := <-w.contender(t, "short")
+	at := <-w.contender(t, "short", promptly)
 	s.types("fg\n")
 	s.types("echo exit $?.\n")
 	s.shows("exit 202.")

@@ -3,7 +3,6 @@ package runbook_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dlockctl/dlockctl/internal/devenv/cluster"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 )
 
@@ -58,7 +58,7 @@ func dropLater(t *testing.T, db pgtest.DB, name string) {
 	t.Helper()
 	super := db.Conn(t, "super")
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if _, err := super.Exec(ctx, `DROP ROLE IF EXISTS `+name); err != nil {
 			t.Errorf("drop the test's login: %v", err)
@@ -176,17 +176,23 @@ func serveUnderOldPassword(t *testing.T, s *stage) (after func()) {
 	if err := os.Mkdir(conf, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	port, err := cluster.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	where := fmt.Sprintf("%s:%d/%s?sslmode=disable", config.Host, config.Port, config.Database)
 	for path, text := range map[string]string{
 		filepath.Join(conf, "lock.dsn"): fmt.Sprintf("postgres://%s:%s@%s\n", old, config.Password, where),
 		filepath.Join(conf, "dlockctl.yaml"): "profiles:\n  alone:\n    no_payments: true\n    lock: {dsn_file: " + filepath.Join(conf, "lock.dsn") +
 			"}\n    serve: {listen: '" + address + "', keys_file: " + filepath.Join(conf, "callers.keys") + "}\n",
-		filepath.Join(s.home, "systemctl"): systemctl,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := writeProgram(filepath.Join(s.home, "systemctl"), []byte(systemctl)); err != nil {
+		t.Fatal(err)
 	}
 	s.env = append(s.env, "CONF="+conf, "LOCKDB="+where, "OLD="+old, "NEW="+next, "LOCK_SERVER=http://"+address)
 	t.Cleanup(func() { stop(t, filepath.Join(conf, "pid")) })
@@ -205,17 +211,29 @@ func serveUnderOldPassword(t *testing.T, s *stage) (after func()) {
 const systemctl = `#!/bin/bash
 set -eu
 cd "$(dirname "$0")/etc"
+# One that has ended is there until its parent asks, which process 1 may never do.
+runs() { kill -0 "$(cat pid)" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$(cat pid)/status"; }
+ended() { ! runs; }
+listens() {
+  grep -q 'msg=listening' log || { runs || { cat log >&2; exit 1; }; false; }
+}
+within_a_minute() {
+  for _ in {1..1200}; do
+    if "$@"; then return; fi
+    sleep 0.05
+  done
+  echo "not within a minute: lock-server $1" >&2
+  exit 1
+}
 if [ -f pid ]; then
   kill -TERM "$(cat pid)"
-  while kill -0 "$(cat pid)" 2>/dev/null; do sleep 0.05; done
+  within_a_minute ended
 fi
+: >log # not the last one's
 env -u DLOCKCTL_LOCK_DSN -u DLOCKCTL_PAY_DSN -u DLOCKCTL_RAIL_DSN -u DLOCKCTL_SERVER_KEY_FILE \
-  dlockctl serve lock-server --config dlockctl.yaml --profile alone </dev/null >log 2>&1 &
+  dlockctl serve lock-server --config dlockctl.yaml --profile alone </dev/null >>log 2>&1 &
 echo $! >pid
-until grep -q 'msg=listening' log; do
-  kill -0 "$(cat pid)" || { cat log >&2; exit 1; }
-  sleep 0.05
-done
+within_a_minute listens
 `
 
 // stop ends the service whose number the file holds.
@@ -237,17 +255,6 @@ func stop(t *testing.T, path string) {
 	if err != nil {
 		t.Errorf("stop lock-server: %v", err)
 	}
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func column(t *testing.T, db pgtest.DB, sql string, args ...any) []string {

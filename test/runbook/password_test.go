@@ -1,11 +1,13 @@
 package runbook_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +23,8 @@ func serviceNames() map[string]string {
 	}
 }
 
-// services writes the file in which psql finds them, as the databases stand now.
+// services writes the file in which psql finds them, as the databases stand now: whole,
+// for another one of the same person may be reading it.
 func (s *stage) services(t *testing.T) (path string) {
 	t.Helper()
 	var text strings.Builder
@@ -44,8 +47,13 @@ func (s *stage) services(t *testing.T) (path string) {
 		}
 	}
 	path = filepath.Join(s.home, ".pg_service.conf")
+	file, err := os.CreateTemp(s.home, ".pg_service-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteString(text.String())
 	// Whoever plays the server's user reads it too.
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+	if err := errors.Join(err, file.Chmod(0o644), file.Close(), os.Rename(file.Name(), path)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -63,10 +71,19 @@ exec "$(basename "$0")" "$@"
 func guard(t *testing.T, home string) {
 	t.Helper()
 	for _, name := range []string{"psql", "pg_basebackup", "pg_dump", "pg_restore"} {
-		if err := os.WriteFile(filepath.Join(home, name), []byte(guarded), 0o755); err != nil {
+		if err := writeProgram(filepath.Join(home, name), []byte(guarded)); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// writeProgram writes a file to be executed. Nothing is started meanwhile: a process is
+// born with the file open for writing, and until it is another program nobody can execute
+// that file (ETXTBSY).
+func writeProgram(path string, text []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, text, 0o755)
 }
 
 var (

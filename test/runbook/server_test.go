@@ -67,7 +67,7 @@ func (m *machine) take(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, 0o755)
+	return writeProgram(to, text)
 }
 
 func (m *machine) own(path string) error {

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,16 +66,9 @@ func newFleetOn(t *testing.T, settings, locks map[string]string) *fleet {
 	f.lock, f.pay = f.lockServer.EmptyDB(t), f.payServer.EmptyDB(t)
 	f.configure(t)
 	f.migrate(t)
-	port := func() string {
-		p, err := cluster.FreePort(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strconv.Itoa(p)
-	}
 	urls := map[string]string{}
 	for _, name := range []string{"lock", "pay", "rail", "sim"} {
-		urls[name] = "http://127.0.0.1:" + port()
+		urls[name] = "http://127.0.0.1:" + port(t)
 	}
 	common := map[string]string{
 		"DLOCKCTL_SERVICES_LOCK_URL": urls["lock"], "DLOCKCTL_SERVICES_PAY_URL": urls["pay"], "DLOCKCTL_SERVICES_RAIL_URL": urls["rail"],
@@ -91,7 +85,7 @@ func newFleetOn(t *testing.T, settings, locks map[string]string) *fleet {
 	}
 	f.locks = f.newService(t, "lock-server", urls["lock"], place)
 	for n := range executors {
-		f.workers = append(f.workers, f.newService(t, "payout-executor", "http://127.0.0.1:"+port(), common,
+		f.workers = append(f.workers, f.newService(t, "payout-executor", "http://127.0.0.1:"+port(t), common,
 			"--owner", fmt.Sprintf("executor-%d", n+1), "--ttl", lease.String(), "--workers", "3", "--idle", "200ms"))
 	}
 	for _, s := range []*service{f.sim, f.resource, f.proxy, f.locks} {
@@ -106,6 +100,33 @@ func newFleetOn(t *testing.T, settings, locks map[string]string) *fleet {
 	}
 	t.Cleanup(f.payments.Close)
 	return f
+}
+
+// given are the ports of all services of this process: nobody listens on one whose service
+// is not running.
+var given struct { //nolint:gochecknoglobals // as pgtest's servers are
+	mu    sync.Mutex
+	ports map[int]bool
+}
+
+// port is a port for a service, which no other has.
+func port(t *testing.T) string {
+	t.Helper()
+	given.mu.Lock()
+	defer given.mu.Unlock()
+	for {
+		p, err := cluster.FreePort(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !given.ports[p] {
+			if given.ports == nil {
+				given.ports = map[int]bool{}
+			}
+			given.ports[p] = true
+			return strconv.Itoa(p)
+		}
+	}
 }
 
 // configure writes a profile of the fleet's own: the default one is the embedded

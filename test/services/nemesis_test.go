@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/service/payapi"
 )
 
@@ -78,12 +77,18 @@ func (n *nemesis) wait(t *testing.T, d time.Duration) {
 	}
 }
 
-// rage makes moves in an order of the seed, each at least once, until the time is over.
-func (n *nemesis) rage(t *testing.T, d time.Duration) {
+// longestRage is how much longer the nemesis goes on, at most, for what has not come of it.
+const longestRage = 3 * time.Minute
+
+// rage makes moves in an order of the seed, each at least once, until the time is over and
+// enough has come of it.
+func (n *nemesis) rage(t *testing.T, d time.Duration, enough func() bool) {
 	t.Helper()
 	moves := n.moves()
 	names := slices.Sorted(maps.Keys(moves))
-	for began, turn := time.Now(), 0; time.Since(began) < d || turn < len(names); turn++ {
+	began := time.Now()
+	wanting := func() bool { return !enough() && time.Since(began) < d+longestRage }
+	for turn := 0; time.Since(began) < d || turn < len(names) || wanting(); turn++ {
 		if turn%len(names) == 0 {
 			n.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		}
@@ -145,6 +150,10 @@ func (c *customer) create(ctx context.Context, account, key string, amount int64
 	}
 }
 
+// settling bounds how long executors need for what a nemesis left them: they leave alone
+// for up to a minute what is not decided.
+const settling = 5 * time.Minute
+
 // settled waits until every payout has come to its end.
 func (f *fleet) settled(t *testing.T) {
 	t.Helper()
@@ -155,11 +164,17 @@ func (f *fleet) settled(t *testing.T) {
 			t.Logf("payouts: %s", last)
 		}
 	}()
-	pgtest.Eventually(t, "every payout has come to its end", func(ctx context.Context) (bool, error) {
-		var open int
-		err := db.QueryRow(ctx, `SELECT coalesce(string_agg(state || ' ' || n, ', ' ORDER BY state), ''), coalesce(sum(n) FILTER (WHERE state NOT IN ('POSTED', 'FAILED')), 0)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for began, open := time.Now(), 1; open > 0; <-tick.C {
+		if time.Since(began) > settling {
+			t.Fatalf("not every payout came to its end within %s", settling)
+		}
+		err := db.QueryRow(t.Context(), `SELECT coalesce(string_agg(state || ' ' || n, ', ' ORDER BY state), ''), coalesce(sum(n) FILTER (WHERE state NOT IN ('POSTED', 'FAILED')), 0)
 			FROM (SELECT state, count(*) n FROM payout GROUP BY state) s`).Scan(&last, &open)
-		return open == 0, err
-	})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Logf("payouts: %s", last)
 }

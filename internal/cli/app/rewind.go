@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,17 +73,18 @@ func (a *App) Floors(ctx context.Context, purpose paystore.Purpose, terminate bo
 	return floor.Open(ctx, floor.Options{Options: opts, Terminate: terminate})
 }
 
-// payWithin bounds how long paydb may keep a grant waiting: its failures are not
-// lockdb's (K-6.2).
+// payWithin bounds how long paydb may keep waiting what is lockdb's alone.
 const payWithin = time.Second
 
-// soon is an address whose connection is given up after payWithin, unless the
-// address itself says how long to wait.
-func soon(config *pgx.ConnConfig) *pgx.ConnConfig {
-	soon := config.Copy()
-	if soon.ConnectTimeout == 0 {
-		soon.ConnectTimeout = payWithin
-	}
+// PayWithin is how long paydb may keep a grant waiting, or an answer about lockdb: its
+// failures are not lockdb's (K-6.2). A paydb that is far away has its own time in its
+// address, as connect_timeout.
+func PayWithin(pay *pgx.ConnConfig) time.Duration { return cmp.Or(pay.ConnectTimeout, payWithin) }
+
+// soon is an address whose connection is given up after [PayWithin].
+func soon(pay *pgx.ConnConfig) *pgx.ConnConfig {
+	soon := pay.Copy()
+	soon.ConnectTimeout = PayWithin(pay)
 	return soon
 }
 
@@ -91,7 +93,7 @@ func soon(config *pgx.ConnConfig) *pgx.ConnConfig {
 // tokens are not known is said.
 func (a *App) payHighest(config *pgx.ConnConfig) func(context.Context) (lockstore.Token, error) {
 	return func(ctx context.Context) (lockstore.Token, error) {
-		asked, cancel := context.WithTimeout(ctx, payWithin)
+		asked, cancel := context.WithTimeout(ctx, PayWithin(config))
 		defer cancel()
 		highest, err := floor.Highest(asked, config, paystore.Token(lockstore.MaxToken))
 		switch {

@@ -1,9 +1,11 @@
 package doctor_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -165,8 +167,9 @@ type fault struct {
 	cure string
 	// warn: the check warns instead of failing.
 	warn bool
-	// saw is a part of what the check must have seen.
-	saw string
+	// saw is a part of what the check must have seen, like a pattern in its place: two
+	// clocks are never read at once.
+	saw, like string
 	// also are the checks that cannot be ok while the fault stands.
 	also map[string]doctor.Status
 }
@@ -197,13 +200,27 @@ func (p *patient) suffer(t *testing.T, f fault) {
 		t.Fatalf("checks that are not ok (-want +got):\n%s%s", diff, said(found))
 	}
 	r := found[f.check]
-	if !strings.Contains(r.Saw, f.saw) {
-		t.Errorf("saw %q, want %q in it", r.Saw, f.saw)
+	if !strings.Contains(r.Saw, f.saw) || !regexp.MustCompile(f.like).MatchString(r.Saw) {
+		t.Errorf("saw %q, want %q in it, or what is like %q", r.Saw, f.saw, f.like)
 	}
 	p.cure(t, f, r, undo)
-	if found := p.notOK(t); len(found) > 0 {
-		t.Fatalf("after the fix %+v:\n%s", r.Fix, said(found))
-	}
+	getsWell(t, r.Fix, p.notOK)
+}
+
+// getsWell waits until nothing is found any more: a session that was ended is gone a
+// moment later.
+func getsWell(t *testing.T, fix *doctor.Fix, notOK func(*testing.T) map[string]doctor.Result) {
+	t.Helper()
+	var found map[string]doctor.Result
+	defer func() {
+		if t.Failed() {
+			t.Logf("after the fix %+v:\n%s", fix, said(found))
+		}
+	}()
+	pgtest.Eventually(t, "nothing is found after the fix", func(context.Context) (bool, error) {
+		found = notOK(t)
+		return len(found) == 0, nil
+	})
 }
 
 func (p *patient) cure(t *testing.T, f fault, r doctor.Result, undo func(*testing.T)) {

@@ -123,9 +123,7 @@ func (g *guarded) suffer(t *testing.T, f guardFault) {
 	default:
 		g.exec(t, r.Fix.Run)
 	}
-	if found := g.notOK(t); len(found) > 0 {
-		t.Fatalf("after the fix %+v:\n%s", r.Fix, said(found))
-	}
+	getsWell(t, r.Fix, g.notOK)
 	if f.after != "" {
 		var holds bool
 		if err := g.db.Conn(t, "super").QueryRow(t.Context(), f.after).Scan(&holds); err != nil || !holds {

@@ -5,7 +5,6 @@ package gate
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -96,13 +95,14 @@ func run(ctx context.Context, a *app.App, do move, reason string) error {
 	return lookAtPaydb(ctx, a)
 }
 
-// payWithin bounds the look at paydb's gate: lockdb's is answered already.
-const payWithin = time.Second
-
 // lookAtPaydb tells whoever came to thaw for paydb's gate, which is not this one,
 // what opens that. A paydb that is down has nothing to say about lockdb's.
 func lookAtPaydb(ctx context.Context, a *app.App) error {
-	asked, cancel := context.WithTimeout(ctx, payWithin)
+	config, err := a.PayConfig()
+	if err != nil {
+		return app.Stopped(ctx)
+	}
+	asked, cancel := context.WithTimeout(ctx, app.PayWithin(config))
 	defer cancel()
 	pay, err := a.Floors(asked, paystore.Reading, false)
 	if err != nil || pay == nil {

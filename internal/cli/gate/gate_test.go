@@ -29,7 +29,8 @@ func TestThawDoesNotWaitForPaydb(t *testing.T) {
 		"HOME": t.TempDir(), "DLOCKCTL_LOCK_DSN": pgtest.Migrated(t, 16).Lock.DSN("t_operator"),
 		"DLOCKCTL_PAY_DSN": "postgres://me:secret@" + silent.Addr().String() + "/paydb",
 	}
-	args := []string{"thaw", "--reason", "r", "--timeout", "5500ms", "-o", "name"}
+	// Without the bound paydb would be given up after 5 s.
+	args := []string{"thaw", "--reason", "r", "--timeout", "5s", "-o", "name"}
 	streams, out, errOut := ui.Test("", env)
 	exit := cli.Run(t.Context(), app.New(streams, args), args)
 	if exit != app.OK || out.String() != "open\n" {

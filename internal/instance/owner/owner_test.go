@@ -76,7 +76,8 @@ func TestOnlyTheHolderIsEnded(t *testing.T) {
 	}
 	var told []string
 	conn, err := owner.Open(t.Context(), owner.Options{
-		Config: dbs.Lock.Config(t, "super"), Database: "lockdb", LockTimeout: time.Second, Terminate: true,
+		// The one that waited is ended too when it is not done by then.
+		Config: dbs.Lock.Config(t, "super"), Database: "lockdb", LockTimeout: 3 * time.Second, Terminate: true,
 		After: func(_ context.Context, statement string) error {
 			told = append(told, statement)
 			return nil

@@ -113,9 +113,8 @@ func TestHistoryThroughFaults(t *testing.T) {
 	first := c.Status(t, 0).RaftTerm
 	var over atomic.Bool
 	least := locktest.Stats{Clients: 12, Keys: 8, Ops: 800, Takeovers: 10, Unknown: 15}
-	members := clients(t, least.Clients, opts)
 	workload := locktest.Workload{
-		Clients: members, Keys: least.Keys, Seed: seed, Least: least, Until: over.Load, Limit: 3 * time.Minute,
+		Clients: clients(t, least.Clients, opts), Keys: least.Keys, Seed: seed, Least: least, Until: over.Load, Limit: 8 * time.Minute,
 		ShortTTL: 200 * time.Millisecond, LongTTL: 2 * time.Second,
 	}
 	var history locktest.History
@@ -135,7 +134,8 @@ func TestHistoryThroughFaults(t *testing.T) {
 	}
 	locktest.Require(t, history, rules(), least)
 
-	alive := members[0].Store
+	opts.Timeout = patience
+	alive := open(t, opts)
 	snapshot := c.Snapshot(t)
 	var lost lockstore.Token
 	for i := range 10 {
@@ -169,11 +169,14 @@ func hold(ctx context.Context, place string, orders io.Reader, out io.Writer) er
 	}
 	defer store.Close()
 	const ttl = 2 * time.Second
-	session, err := store.CreateSession(ctx, "paused", ttl)
-	if err != nil {
-		return err
+	grant, err := lockstore.Grant{}, lockstore.ErrSessionLost
+	for errors.Is(err, lockstore.ErrSessionLost) { // it was over before the grant
+		session, created := store.CreateSession(ctx, "paused", ttl)
+		if created != nil {
+			return created
+		}
+		grant, err = store.Acquire(ctx, lockstore.AcquireParams{Key: "k", Owner: "paused", Session: session.ID, TTL: ttl})
 	}
-	grant, err := store.Acquire(ctx, lockstore.AcquireParams{Key: "k", Owner: "paused", Session: session.ID, TTL: ttl})
 	if err != nil {
 		return err
 	}

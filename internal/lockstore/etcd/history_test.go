@@ -41,7 +41,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 	t.Parallel()
 	least := locktest.Stats{Clients: 20, Keys: 16, Ops: 600, Takeovers: 12, ReEntries: 3, Revoked: 2, Unknown: 4}
 	workload := locktest.Workload{
-		Clients: clients(t, least.Clients, options(t)), Keys: least.Keys, Seed: seed, Least: least, Limit: time.Minute,
+		Clients: clients(t, least.Clients, options(t)), Keys: least.Keys, Seed: seed, Least: least, Limit: 8 * time.Minute,
 		// etcd's shortest lease is half of three election timeouts: two seconds.
 		ShortTTL: 200 * time.Millisecond, LongTTL: 2 * time.Second,
 	}

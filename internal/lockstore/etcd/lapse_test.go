@@ -118,14 +118,15 @@ func TestGrantThatIsWithheld(t *testing.T) {
 func TestGrantEndsAfterItBegan(t *testing.T) {
 	t.Parallel()
 	opts := options(t)
-	alice := newClient(t, opts, "alice", 3*time.Second)
+	other := open(t, opts)
+	const ttl = 6 * time.Second
+	alice := newClient(t, opts, "alice", ttl)
 	known, err := alice.Session(t.Context(), alice.id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := open(t, opts)
 	eventually(t, "what was known of the lease is over", func(ctx context.Context) (bool, error) {
-		_, err := other.Heartbeat(ctx, alice.id, 3*time.Second)
+		_, err := other.Heartbeat(ctx, alice.id, ttl)
 		return time.Now().After(known.ExpiresAt.Time.Add(2 * time.Second)), err
 	})
 	grant, err := alice.Acquire(t.Context(), alice.wants("k"))

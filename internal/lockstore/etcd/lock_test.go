@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/dlockctl/dlockctl/internal/etcdtest"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
@@ -137,28 +136,25 @@ func TestReleaseSentAgain(t *testing.T) {
 func TestLeaseIsNotShorter(t *testing.T) {
 	t.Parallel()
 	opts := options(t)
-	alice := newClient(t, opts, "alice", 2100*time.Millisecond)
+	alice := newClient(t, opts, "alice", 20100*time.Millisecond)
 	raw := etcdtest.Single(t).Client(t)
 	granted := func() time.Duration {
-		got, err := raw.Get(t.Context(), opts.Prefix+"alive/"+string(alice.id))
-		if err != nil || len(got.Kvs) != 1 {
-			t.Fatalf("the session's key: %+v, %v", got, err)
-		}
-		left, err := raw.TimeToLive(t.Context(), clientv3.LeaseID(got.Kvs[0].Lease))
+		t.Helper()
+		left, err := alice.lease(t.Context(), raw, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return time.Duration(left.GrantedTTL) * time.Second
 	}
-	if got := granted(); got < 2100*time.Millisecond {
-		t.Errorf("a session for 2.1s hangs on a lease of %s", got)
+	if got := granted(); got < 20100*time.Millisecond {
+		t.Errorf("a session for 20.1s hangs on a lease of %s", got)
 	}
 	token := alice.lock(t, "k")
-	if _, err := alice.Renew(t.Context(), "k", token, 5500*time.Millisecond); err != nil {
+	if _, err := alice.Renew(t.Context(), "k", token, 50500*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if got := granted(); got < 5500*time.Millisecond {
-		t.Errorf("a lock renewed for 5.5s hangs on a lease of %s", got)
+	if got := granted(); got < 50500*time.Millisecond {
+		t.Errorf("a lock renewed for 50.5s hangs on a lease of %s", got)
 	}
 }
 
@@ -195,10 +191,10 @@ func TestJournalTellsHowGrantsEnded(t *testing.T) {
 	t.Parallel()
 	opts := options(t)
 	alice, bob := newClient(t, opts, "alice", time.Hour), newClient(t, opts, "bob", time.Hour)
-	short := newClient(t, opts, "carol", time.Second)
+	short := newClient(t, opts, "carol", time.Hour)
 	want := map[lockstore.Token]string{}
 	taken, pruned, reaped := short.lock(t, "taken"), short.lock(t, "pruned"), short.lock(t, "reaped")
-	short.lapse(t, alice.Store)
+	short.end(t, opts)
 	bob.lock(t, "taken")
 	want[taken] = "taken_over"
 	if got, err := bob.Prune(t.Context(), 0, 1); err != nil || len(got) != 1 || got[0].Token != pruned {

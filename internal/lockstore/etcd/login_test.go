@@ -48,7 +48,7 @@ func named(t *testing.T, cluster *etcdtest.Cluster, name string) *tls.Config {
 func TestAuditNamesTheCertificate(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Options{Nodes: 1, TLS: true})
-	opts := etcd.Options{Endpoints: cluster.Endpoints(), TLS: named(t, cluster, "locks"), DialTimeout: 5 * time.Second, Timeout: 20 * time.Second}
+	opts := etcd.Options{Endpoints: cluster.Endpoints(), TLS: named(t, cluster, "locks"), DialTimeout: 20 * time.Second, Timeout: 20 * time.Second}
 	byCallback := opts
 	byCallback.TLS = cluster.TLS().Clone()
 	byCallback.TLS.Certificates = nil

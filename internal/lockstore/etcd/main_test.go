@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/dlockctl/dlockctl/internal/etcdtest"
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/etcd"
 )
@@ -24,10 +25,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	etcdtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // options are a place of its own on the shared member.
@@ -85,6 +83,27 @@ func (c client) release(t *testing.T, key string, token lockstore.Token, stale b
 	t.Helper()
 	if got, err := c.Release(t.Context(), key, token); err != nil || got.Stale != stale {
 		t.Errorf("release %q with token %s: %+v, %v, want stale %t", key, token, got, err, stale)
+	}
+}
+
+// lease is the one that the client's session hangs on.
+func (c client) lease(ctx context.Context, raw *clientv3.Client, opts etcd.Options) (*clientv3.LeaseTimeToLiveResponse, error) {
+	got, err := raw.Get(ctx, opts.Prefix+"alive/"+string(c.id))
+	if err != nil {
+		return nil, err
+	}
+	if len(got.Kvs) != 1 {
+		return nil, fmt.Errorf("the session of %s is over", c.owner)
+	}
+	return raw.TimeToLive(ctx, clientv3.LeaseID(got.Kvs[0].Lease))
+}
+
+// end takes away what says that the client's session is alive, as the cluster does when
+// its lease is over. Made by hand it comes when a test has done what is to be before it.
+func (c client) end(t *testing.T, opts etcd.Options) {
+	t.Helper()
+	if got, err := etcdtest.Single(t).Client(t).Delete(t.Context(), opts.Prefix+"alive/"+string(c.id)); err != nil || got.Deleted != 1 {
+		t.Fatalf("end the session of %s: %+v, %v", c.owner, got, err)
 	}
 }
 

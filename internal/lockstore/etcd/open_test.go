@@ -47,7 +47,7 @@ func TestTLSAndAuthentication(t *testing.T) {
 	const secret = "s3cret-of-the-test"
 	enableAuth(t, cluster.Client(t), secret)
 	login := func(user, password string) etcd.Options {
-		return etcd.Options{Endpoints: cluster.Endpoints(), TLS: cluster.TLS(), Username: user, Password: password, DialTimeout: 5 * time.Second, Timeout: 20 * time.Second}
+		return etcd.Options{Endpoints: cluster.Endpoints(), TLS: cluster.TLS(), Username: user, Password: password, DialTimeout: 20 * time.Second, Timeout: 20 * time.Second}
 	}
 	for name, opts := range map[string]etcd.Options{
 		"no certificate":     {Endpoints: cluster.Endpoints(), DialTimeout: time.Second},

@@ -63,26 +63,20 @@ func TestReaperReadsNumbers(t *testing.T) {
 	reap(1, none, true)
 	reap(10, none, false)
 
-	raw := etcdtest.Single(t).Client(t)
-	lose := func(name string, of client) {
-		t.Helper()
-		if got, err := raw.Delete(t.Context(), opts.Prefix+name+"/"+string(of.id)); err != nil || got.Deleted != 1 {
-			t.Fatalf("take %s of %s away: %+v, %v", name, of.owner, got, err)
-		}
-	}
-	// One that has lapsed makes the numbers differ. Its end is made by hand, so that it comes
-	// when the lock stands and not before.
+	// One that has lapsed makes the numbers differ.
 	dave := newClient(t, opts, "dave", time.Hour)
 	dave.lock(t, "k-dave")
-	lose("alive", dave)
+	dave.end(t, opts)
 	reap(1, lockstore.Reaped{Sessions: 1, Locks: 1}, true)
 	reap(10, none, false)
 
 	// Where a record was taken away by hand, the numbers agree although one has lapsed, and
 	// the lists tell at their next turn, the 601st look.
 	odd, lapsed := newClient(t, opts, "erin", time.Hour), newClient(t, opts, "frank", time.Hour)
-	lose("session", odd)
-	lose("alive", lapsed)
+	if got, err := etcdtest.Single(t).Client(t).Delete(t.Context(), opts.Prefix+"session/"+string(odd.id)); err != nil || got.Deleted != 1 {
+		t.Fatalf("take the record of %s away: %+v, %v", odd.owner, got, err)
+	}
+	lapsed.end(t, opts)
 	reap(600-322, none, false)
 	reap(1, lockstore.Reaped{Sessions: 1}, true)
 	reap(10, none, false)

@@ -79,12 +79,12 @@ func TestWaitIsFirstComeFirstServed(t *testing.T) {
 	stop()
 	waiting(t, holder.Store, 6)
 	killed.Close() // it cannot leave any more
-	for i, id := range []lockstore.SessionID{dead.id, killed.id} {
+	for _, id := range []lockstore.SessionID{dead.id, killed.id} {
 		if _, err := holder.EndSession(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		waiting(t, holder.Store, 5-i)
 	}
+	waiting(t, holder.Store, 4)
 	holder.release(t, "k", token, false)
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
@@ -138,17 +138,32 @@ func TestWaiterWithADeadSession(t *testing.T) {
 // Mutation: leave keepAlive out.
 func TestWaitOutlastsItsSession(t *testing.T) {
 	t.Parallel()
-	opts := options(t)
-	dies, waiter := newClient(t, opts, "dies", 2*time.Second), newClient(t, opts, "waiter", 2*time.Second)
+	opts, raw := options(t), etcdtest.Single(t).Client(t)
+	// A wait that is told a shorter time for the session renews the lease all the same, and
+	// an hour leaves room for it.
+	dies, waiter := newClient(t, opts, "dies", time.Hour), newClient(t, opts, "waiter", time.Hour)
 	token := dies.lock(t, "k")
+	aged := func(what string, want func(age int64) bool) {
+		t.Helper()
+		eventually(t, what, func(ctx context.Context) (bool, error) {
+			left, err := waiter.lease(ctx, raw, opts)
+			return err == nil && want(left.GrantedTTL-left.TTL), err
+		})
+	}
+	const old = 4 // seconds
 	var timeout *lockstore.WaitTimeoutError
 	params := lockstore.WaitParams{AcquireParams: waiter.wants("k"), Max: 50 * time.Millisecond, SessionTTL: 2 * time.Second}
 	if _, err := waiter.Wait(t.Context(), params); !errors.As(err, &timeout) || timeout.Key != "k" {
 		t.Errorf("a wait of 50ms: %v, want a timeout", err)
 	}
-	told := lockstore.Token(0)
-	params.Max, params.Waiting = time.Minute, func(held *lockstore.HeldError) { told = held.Token }
-	grant, err := waiter.Wait(t.Context(), params)
+	aged("the waiter's lease has some age", func(age int64) bool { return age >= old })
+	told, grant := lockstore.Token(0), lockstore.Grant{}
+	params.Max, params.Waiting = patience, func(held *lockstore.HeldError) { told = held.Token }
+	var group errgroup.Group
+	group.Go(func() (err error) { grant, err = waiter.Wait(t.Context(), params); return err })
+	aged("the waiter's lease is renewed", func(age int64) bool { return age < old })
+	dies.end(t, opts)
+	err := group.Wait()
 	if err != nil || grant.Token <= token || told != token {
 		t.Errorf("after the holder lapsed: %+v, %v, told of %s", grant, err, told)
 	}
@@ -291,7 +306,7 @@ func TestQueuesOfKeysAreApart(t *testing.T) {
 	enter := func(key string, then func()) {
 		c := newClient(t, opts, "waits for "+key, time.Hour)
 		group.Go(func() error {
-			_, err := c.Wait(t.Context(), lockstore.WaitParams{AcquireParams: c.wants(key), Max: 20 * time.Second})
+			_, err := c.Wait(t.Context(), lockstore.WaitParams{AcquireParams: c.wants(key), Max: time.Minute})
 			then()
 			return err
 		})

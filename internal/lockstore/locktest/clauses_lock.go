@@ -176,7 +176,8 @@ func contention(s *suite) {
 					return nil
 				}
 				got, err := store.Acquire(ctx, h.wants("hot", time.Minute))
-				if _, held := errors.AsType[*lockstore.HeldError](err); held {
+				_, held := errors.AsType[*lockstore.HeldError](err)
+				if _, blocked := errors.AsType[*lockstore.BlockedError](err); held || blocked {
 					continue
 				}
 				if err != nil {

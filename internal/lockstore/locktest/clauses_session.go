@@ -93,8 +93,7 @@ func sessionDeath(s *suite) {
 	s.free("b")
 	s.above(s.acquire(bob, "a", time.Hour), first, "after the session's end")
 
-	short := holder{"carol", s.shortSession("carol", max(s.ShortTTL, 300*time.Millisecond))} // it lives until it has acquired
-	reaped := s.acquire(short, "d", time.Hour)
+	short, reaped := s.short("carol", "d", time.Hour)
 	s.until("a session is reaped", func() (bool, error) {
 		if _, err := s.store.ReapSessions(s.ctx(), 10); err != nil {
 			return false, err

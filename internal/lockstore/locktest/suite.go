@@ -133,15 +133,29 @@ func (s *suite) acquire(h holder, key string, ttl time.Duration) lockstore.Grant
 // lapse with their session.
 func (s *suite) lapsed(owner, key string) lockstore.Grant {
 	s.Helper()
-	h := holder{owner, ""}
+	var grant lockstore.Grant
 	if s.Declared.OwnTTL {
-		h.session = s.session(owner)
+		grant = s.acquire(s.holder(owner), key, s.ShortTTL)
 	} else {
-		h.session = s.shortSession(owner, s.ShortTTL)
+		_, grant = s.short(owner, key, s.ShortTTL)
 	}
-	grant := s.acquire(h, key, s.ShortTTL)
 	s.untilLapsed(key)
 	return grant
+}
+
+// short is a holder whose session soon lapses, and its grant: both are asked for again
+// where the session did not live until then.
+func (s *suite) short(owner, key string, ttl time.Duration) (h holder, grant lockstore.Grant) {
+	s.Helper()
+	s.until("a short session lives until it is granted "+key, func() (bool, error) {
+		h = holder{owner, s.shortSession(owner, s.ShortTTL)}
+		var err error
+		if grant, err = s.store.Acquire(s.ctx(), h.wants(key, ttl)); errors.Is(err, lockstore.ErrSessionLost) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return h, grant
 }
 
 func (s *suite) untilLapsed(key string) {

@@ -5,13 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/locktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	m.Run()
+	leaktest.Exit()
+}
 
 // kinds are backends that differ as those of this project do.
 func kinds() map[string]lockstore.Capabilities {

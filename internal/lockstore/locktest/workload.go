@@ -39,8 +39,8 @@ type Workload struct {
 	Seed uint64
 	// ShortTTL and LongTTL bound the leases; default 100 to 300 ms.
 	ShortTTL, LongTTL time.Duration
-	// Least is what the history must have before it ends, of operations,
-	// takeovers and unknown outcomes.
+	// Least is what the history must have before it ends, of operations, takeovers,
+	// re-entries, revocations and unknown outcomes.
 	Least Stats
 	// Until, when set, must be true as well. At Limit the history ends whatever it
 	// has, for the caller to judge.
@@ -77,14 +77,15 @@ var errLimit = errors.New("the history's time is over")
 
 // progress guesses how much a history has, to tell when to stop.
 type progress struct {
-	last                    map[string]lastGrant
-	ops, takeovers, unknown atomic.Int64
+	last                                        map[string]lastGrant
+	ops, takeovers, reEntries, revoked, unknown atomic.Int64
 }
 
 type lastGrant struct {
-	owner string
-	token lockstore.Token
-	ended bool
+	owner   string
+	session lockstore.SessionID
+	token   lockstore.Token
+	ended   bool
 }
 
 func (p *progress) hear(o Op) {
@@ -99,11 +100,18 @@ func (p *progress) hear(o Op) {
 		last.ended = true
 	case o.Result != OK:
 	case o.Kind == Acquire:
-		if last.owner != "" && last.owner != o.Owner && !last.ended && o.Answer.Token > last.token {
+		switch {
+		case last.owner == "" || last.ended || o.Answer.Token <= last.token:
+		case last.owner != o.Owner:
 			p.takeovers.Add(1)
+		case last.session == o.Session:
+			p.reEntries.Add(1)
 		}
-		last = lastGrant{owner: o.Owner, token: o.Answer.Token}
-	case (o.Kind == Release || o.Kind == Revoke) && o.Token == last.token:
+		last = lastGrant{owner: o.Owner, session: o.Session, token: o.Answer.Token}
+	case o.Kind == Revoke:
+		p.revoked.Add(1)
+		last.ended = last.ended || o.Token == last.token
+	case o.Kind == Release && o.Token == last.token:
 		last.ended = true
 	}
 	p.last[o.Key] = last
@@ -112,8 +120,15 @@ func (p *progress) hear(o Op) {
 // enough asks for a quarter more of what is only guessed.
 func (c *worker) enough() bool {
 	p, least := c.progress, c.Least
-	return p.ops.Load() >= int64(least.Ops) && 4*p.takeovers.Load() >= 5*int64(least.Takeovers) &&
-		4*p.unknown.Load() >= 5*int64(least.Unknown) && (c.Until == nil || c.Until())
+	for _, want := range []struct {
+		have  *atomic.Int64
+		least int
+	}{{&p.takeovers, least.Takeovers}, {&p.reEntries, least.ReEntries}, {&p.revoked, least.Revoked}, {&p.unknown, least.Unknown}} {
+		if 4*want.have.Load() < 5*int64(want.least) {
+			return false
+		}
+	}
+	return p.ops.Load() >= int64(least.Ops) && (c.Until == nil || c.Until())
 }
 
 // worker is one client at work.

@@ -96,50 +96,52 @@ func second(_ mark.State, err error) error { return err }
 // leave every block as small as the first in nextBlock.
 func TestCover(t *testing.T) {
 	t.Parallel()
-	m := created(t, 10)
-	covered := func(token lockstore.Token) mark.State {
-		t.Helper()
-		if err := m.Cover(t.Context(), token); err != nil {
+	synctest.Test(t, func(t *testing.T) { // whose time stands still: how long the disk takes decides nothing
+		m := created(t, 10)
+		covered := func(token lockstore.Token) mark.State {
+			t.Helper()
+			if err := m.Cover(t.Context(), token); err != nil {
+				t.Fatal(err)
+			}
+			state, err := m.Read()
+			if err != nil || state.Ceiling < token {
+				t.Fatalf("token %s is covered by %+v, %v", token, state, err)
+			}
+			return state
+		}
+		raised := covered(11)
+		if raised.Ceiling != 11+64 {
+			t.Errorf("the first grant: %+v", raised)
+		}
+		for token := lockstore.Token(12); token <= raised.Ceiling; token++ {
+			if still := covered(token); still != raised {
+				t.Fatalf("inside the block it was written: %+v, %+v", still, raised)
+			}
+		}
+		writes, last := 0, raised
+		for token := raised.Ceiling; token < 40*mark.Block; token += 1000 {
+			if now := covered(token); now.Ceiling != last.Ceiling {
+				writes, last = writes+1, now
+			}
+		}
+		if writes > 200 || last.Ceiling > 42*mark.Block {
+			t.Errorf("for 40 million tokens at once it was written %d times, to %s", writes, last.Ceiling)
+		}
+		m.Saw(last.Ceiling - 5)
+		if err := m.Flush(t.Context()); err != nil { // waits for what is being raised
 			t.Fatal(err)
 		}
-		state, err := m.Read()
-		if err != nil || state.Ceiling < token {
-			t.Fatalf("token %s is covered by %+v, %v", token, state, err)
+		if told, err := m.Read(); err != nil || told.Issued != last.Ceiling-5 {
+			t.Errorf("after the last word: %+v, %v", told, err)
 		}
-		return state
-	}
-	raised := covered(11)
-	if raised.Ceiling != 11+64 {
-		t.Errorf("the first grant: %+v", raised)
-	}
-	for token := lockstore.Token(12); token <= raised.Ceiling; token++ {
-		if still := covered(token); still != raised {
-			t.Fatalf("inside the block it was written: %+v, %+v", still, raised)
+		// A folder that is gone: what is above the ceiling is not covered.
+		if err := os.RemoveAll(filepath.Dir(m.Path())); err != nil {
+			t.Fatal(err)
 		}
-	}
-	writes, last := 0, raised
-	for token := raised.Ceiling; token < 40*mark.Block; token += 1000 {
-		if now := covered(token); now.Ceiling != last.Ceiling {
-			writes, last = writes+1, now
+		if err := m.Cover(t.Context(), last.Ceiling+9*mark.Block); err == nil {
+			t.Error("a token was covered by a file that cannot be written")
 		}
-	}
-	if writes > 200 || last.Ceiling > 42*mark.Block {
-		t.Errorf("for 40 million tokens at once it was written %d times, to %s", writes, last.Ceiling)
-	}
-	m.Saw(last.Ceiling - 5)
-	if err := m.Flush(t.Context()); err != nil { // waits for what is being raised
-		t.Fatal(err)
-	}
-	if told, err := m.Read(); err != nil || told.Issued != last.Ceiling-5 {
-		t.Errorf("after the last word: %+v, %v", told, err)
-	}
-	// A folder that is gone: what is above the ceiling is not covered.
-	if err := os.RemoveAll(filepath.Dir(m.Path())); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Cover(t.Context(), last.Ceiling+9*mark.Block); err == nil {
-		t.Error("a token was covered by a file that cannot be written")
-	}
+	})
 }
 
 // Who flushes does not trip over who raises ahead meanwhile, and waits no longer than told.

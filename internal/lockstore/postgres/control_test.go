@@ -258,9 +258,7 @@ func playDrawnEarly(t *testing.T, s *stage) {
 // next reaping, and fast gets the key within the lease.
 func playDeadSession(t *testing.T, s *stage) {
 	dead := s.session(t, "slow")
-	s.exec(t, `ALTER TABLE lock_session DISABLE TRIGGER lock_session_guard`)
-	s.exec(t, `UPDATE lock_session SET created_at = now() - interval '2 hours', expires_at = now() - interval '1 hour' WHERE session_id = $1`, string(dead))
-	s.exec(t, `ALTER TABLE lock_session ENABLE ALWAYS TRIGGER lock_session_guard`)
+	s.endSession(t, dead)
 	if _, _, err := s.record.Actor(s.stores[0], "slow", dead).Acquire(t.Context(), s.key, time.Minute); err != nil && !errors.Is(err, lockstore.ErrSessionLost) {
 		t.Fatal(err)
 	}

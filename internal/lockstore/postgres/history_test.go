@@ -68,7 +68,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 	eachMajor(t, func(t *testing.T, b bundle) {
 		least := locktest.Stats{Clients: 16, Keys: 8, Ops: 20_000, Takeovers: 200, ReEntries: 50, Revoked: 20, Unknown: 50}
 		workload := locktest.Workload{
-			Clients: clients(t, least.Clients, b.dbs.Lock.Server, options(t, b.dbs)), Keys: least.Keys, Seed: seed, Least: least, Limit: 3 * time.Minute,
+			Clients: clients(t, least.Clients, b.dbs.Lock.Server, options(t, b.dbs)), Keys: least.Keys, Seed: seed, Least: least, Limit: 8 * time.Minute,
 		}
 		soaked := over(soak(t))
 		for again := true; again && !t.Failed(); again = !soaked() {

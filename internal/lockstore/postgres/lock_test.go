@@ -349,7 +349,7 @@ func TestBlockedUnderAStatementTimeout(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 16)
 	opts := options(t, b.dbs)
-	opts.Config.RuntimeParams["statement_timeout"] = "300ms"
+	opts.Config.RuntimeParams["statement_timeout"] = "3s" // of what opens the store, too
 	impatient := open(t, opts)
 	session := b.session(t, "alice")
 	tx, err := b.dbs.Lock.Conn(t, "t_lockapp").Begin(t.Context())

@@ -3,13 +3,12 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/postgres"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
@@ -17,10 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	pgtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // bundle is a migrated pair of databases and a store on lockdb, logged in as
@@ -37,9 +33,11 @@ func setup(t *testing.T, major int) bundle {
 	return bundle{dbs: dbs, store: open(t, options(t, dbs)), super: dbs.Lock.Conn(t, "super")}
 }
 
+// options wait for a lock as long as others need it on a busy machine; who tests that
+// it ends sets a shorter LockTimeout.
 func options(t *testing.T, dbs pgtest.Databases) postgres.Options {
 	t.Helper()
-	return postgres.Options{Config: dbs.Lock.Config(t, "t_lockapp"), Purpose: postgres.Granting, MaxConns: 40}
+	return postgres.Options{Config: dbs.Lock.Config(t, "t_lockapp"), Purpose: postgres.Granting, MaxConns: 40, LockTimeout: time.Minute}
 }
 
 func open(t *testing.T, opts postgres.Options) *postgres.Store {
@@ -86,6 +84,14 @@ func (b bundle) acquire(t *testing.T, key, owner string, session lockstore.Sessi
 		t.Fatal(err)
 	}
 	return grant
+}
+
+// endSession moves the end of a session into the past.
+func (b bundle) endSession(t *testing.T, id lockstore.SessionID) {
+	t.Helper()
+	b.exec(t, `ALTER TABLE lock_session DISABLE TRIGGER lock_session_guard`)
+	b.exec(t, `UPDATE lock_session SET created_at = now() - interval '2 hours', expires_at = now() - interval '1 hour' WHERE session_id = $1`, string(id))
+	b.exec(t, `ALTER TABLE lock_session ENABLE ALWAYS TRIGGER lock_session_guard`)
 }
 
 // lapse waits until lockdb's own clock says that the lease is over.

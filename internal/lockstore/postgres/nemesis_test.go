@@ -61,7 +61,7 @@ func TestHistoryThroughCrashes(t *testing.T) {
 	least := locktest.Stats{Clients: 16, Keys: 8, Ops: 3_000, Takeovers: 30, Unknown: 30}
 	workload := locktest.Workload{
 		Clients: clients(t, least.Clients, single.Server, crashableOptions(t, db)), Keys: least.Keys, Seed: seed, Least: least,
-		Until: func() bool { return crashes.Load() >= wanted && soaked() }, Limit: 2*time.Minute + soak(t),
+		Until: func() bool { return crashes.Load() >= wanted && soaked() }, Limit: 8*time.Minute + soak(t),
 	}
 	var history locktest.History
 	var group errgroup.Group

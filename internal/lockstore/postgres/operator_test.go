@@ -17,12 +17,17 @@ import (
 
 const account = "00000000-0000-4000-8000-000000000001"
 
-func operatorStore(t *testing.T, b bundle) *postgres.Store {
+func operatorOptions(t *testing.T, b bundle) postgres.Options {
 	t.Helper()
 	opts := options(t, b.dbs)
 	opts.Config = b.dbs.Lock.Config(t, "t_operator")
 	opts.Purpose = postgres.Changing
-	return open(t, opts)
+	return opts
+}
+
+func operatorStore(t *testing.T, b bundle) *postgres.Store {
+	t.Helper()
+	return open(t, operatorOptions(t, b))
 }
 
 // A bulk revoke takes exactly what the operator saw, with an audit row each, or

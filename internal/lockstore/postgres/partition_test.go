@@ -127,7 +127,10 @@ func TestPruneJournal(t *testing.T) {
 func TestPruneJournalBehindAReader(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 16)
-	operator := aged(t, b)
+	aged(t, b)
+	opts := operatorOptions(t, b)
+	opts.LockTimeout = time.Second
+	operator := open(t, opts)
 	before := partitions(t, b)
 	tx, err := b.super.Begin(t.Context())
 	if err != nil {
@@ -136,7 +139,7 @@ func TestPruneJournalBehindAReader(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT count(*) FROM lock_grant`); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 	pruned, err := operator.PruneJournal(ctx, prune(month, 0))
 	if blocked, ok := errors.AsType[*lockstore.BlockedError](err); !ok || len(pruned.Dropped) != 0 {

@@ -32,18 +32,15 @@ func TestSessionDeathReleasesItsLocks(t *testing.T) {
 		live, ended := b.session(t, "alice"), b.session(t, "bob")
 		b.acquire(t, "live", "alice", live, time.Hour)
 		b.acquire(t, "ended", "bob", ended, time.Hour)
-		lapsed, err := b.store.CreateSession(t.Context(), "carol", time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.acquire(t, "lapsed", "carol", lapsed.ID, time.Hour)
+		lapsed := b.session(t, "carol")
+		b.acquire(t, "lapsed", "carol", lapsed, time.Hour)
 		if locks, err := b.store.EndSession(t.Context(), ended); err != nil || locks != 1 {
 			t.Errorf("end: %d locks, %v", locks, err)
 		}
 		if _, err := b.store.EndSession(t.Context(), ended); !errors.Is(err, lockstore.ErrNotFound) || isUnknown(err) {
 			t.Errorf("end again: %v, want ErrNotFound", err)
 		}
-		waitLapsed(t, b, lapsed.ID)
+		b.endSession(t, lapsed)
 		if reaped, err := b.store.ReapSessions(t.Context(), 100); err != nil || reaped != (lockstore.Reaped{Sessions: 1, Locks: 1}) {
 			t.Errorf("reap: %+v, %v", reaped, err)
 		}

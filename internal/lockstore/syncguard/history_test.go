@@ -38,7 +38,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, b bundle) {
 		least := locktest.Stats{Clients: 16, Keys: 100, Ops: 4_000, Takeovers: 50, Revoked: 10, Unknown: 20}
-		history, err := locktest.Workload{Clients: clients(t, least.Clients, b), Keys: least.Keys, Seed: 1002, Least: least, Limit: 2 * time.Minute}.Run(t.Context())
+		history, err := locktest.Workload{Clients: clients(t, least.Clients, b), Keys: least.Keys, Seed: 1002, Least: least, Limit: 8 * time.Minute}.Run(t.Context())
 		if err != nil {
 			t.Error(err)
 		}

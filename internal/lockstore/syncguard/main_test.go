@@ -3,13 +3,12 @@ package syncguard_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/lockstore"
 	"github.com/dlockctl/dlockctl/internal/lockstore/syncguard"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
@@ -18,10 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	pgtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // bundle is a database with SyncGuard's tables and the audit, and a store on it.
@@ -67,9 +63,11 @@ func install(t *testing.T, conn *pgx.Conn, opts syncguard.Options) {
 	}
 }
 
+// options wait for a lock as long as others need it on a busy machine; who tests that
+// it ends sets a shorter LockTimeout.
 func options(t *testing.T, db pgtest.DB) syncguard.Options {
 	t.Helper()
-	return syncguard.Options{Config: db.Config(t, "t_owner"), MaxConns: 20}
+	return syncguard.Options{Config: db.Config(t, "t_owner"), MaxConns: 20, LockTimeout: time.Minute}
 }
 
 func open(t *testing.T, opts syncguard.Options) *syncguard.Store {

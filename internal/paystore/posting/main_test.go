@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/posting"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
@@ -23,10 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	pgtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // The seeded accounts that the tests pay from: 10,000.00 and 2,500.00 EUR, and
@@ -61,6 +58,9 @@ func open(t *testing.T, config *pgx.ConnConfig, opts paystore.Options) *paystore
 	opts.Config, opts.Purpose = config, paystore.Changing
 	if opts.MaxConns == 0 {
 		opts.MaxConns = 20
+	}
+	if opts.LockTimeout == 0 {
+		opts.LockTimeout = time.Minute // many clients stand in one queue
 	}
 	db, err := paystore.Open(t.Context(), opts)
 	if err != nil {

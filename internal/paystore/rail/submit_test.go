@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -260,7 +261,7 @@ func TestConcurrentSubmitsReachTheRailOnce(t *testing.T) {
 			eachMajor(t, func(t *testing.T, b bundle) {
 				id := b.payout(t, account, tc.claims...)
 				// Two processes, as far as the database can tell.
-				opts := rail.Options{FencingDisabled: tc.disabled}
+				opts := rail.Options{FencingDisabled: tc.disabled, Timeout: time.Minute}
 				proxies := []*rail.Proxy{b.proxy(t, opts), b.proxy(t, opts)}
 				var mu sync.Mutex
 				attempts := map[string]bool{}

@@ -3,15 +3,14 @@ package resolver_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/posting"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
@@ -21,10 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	pgtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 // The seeded accounts that the tests pay from.

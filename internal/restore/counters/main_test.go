@@ -139,14 +139,14 @@ func plan(t *testing.T, w *world, observed counters.Observations) counters.Plan 
 	return p
 }
 
-// impatient waits for nobody for long.
+// impatient waits for nobody for long, but long enough to name who is in its way.
 func (w *world) impatient(t *testing.T) *counters.Store {
 	t.Helper()
 	names, err := syncguard.NamesOf(syncguard.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := counters.Open(t.Context(), counters.StoreOptions{Config: w.db.Config(t, "super"), Names: names, LockTimeout: 300 * time.Millisecond})
+	s, err := counters.Open(t.Context(), counters.StoreOptions{Config: w.db.Config(t, "super"), Names: names, LockTimeout: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

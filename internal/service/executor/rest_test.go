@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,7 @@ func (b *atTheBrink) Show(_ context.Context, key string) (lockstore.Entry, error
 // Mutation: leave leastRest out of notGranted.
 func TestLeaseAtItsEnd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, acks)
+	w := newWorld(t, patient)
 	w.create(t, account(1), 100)
 	locks := &atTheBrink{Locks: w.locks}
 	w.start(t, "a", func(o *executor.Options) { o.Locks = locks })
@@ -76,21 +77,26 @@ func (w *world) grants(t *testing.T, since lockstore.Token) (int, lockstore.Toke
 // Mutation: look at the first page alone in next.
 func TestPayoutThatRestsHidesNoOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, acks)
+	w := newWorld(t, patient)
 	held := w.create(t, account(1), 100)
 	gate := refusing{w.payments, held.PayoutID, &paystore.GateClosedError{Message: "paydb was restored"}}
 	r := w.start(t, "a", func(o *executor.Options) { o.Payments = gate })
 	eventually(t, "it rests for long", func() bool { return r.count(t, "undecided") >= 5 })
-	asked := r.count(t, "undecided")
-	_, last := w.grants(t, 0)
-	w.create(t, account(1), 200)
-	w.until(t, "PENDING 1, POSTED 1")
-	if n, _ := w.grants(t, last); n > 10 {
-		t.Errorf("%d grants for one payout", n)
+	// A rest may end while a slow machine pays the other one: the next is twice as long.
+	var again int
+	for n := range 3 {
+		asked := r.count(t, "undecided")
+		_, last := w.grants(t, 0)
+		w.create(t, account(1), 200)
+		w.until(t, fmt.Sprintf("PENDING 1, POSTED %d", n+1))
+		if n, _ := w.grants(t, last); n > 10 {
+			t.Errorf("%d grants for one payout", n)
+		}
+		if again = r.count(t, "undecided") - asked; again == 0 {
+			return
+		}
 	}
-	if n := r.count(t, "undecided") - asked; n > 0 {
-		t.Errorf("it came after the one that rests, which was asked for %d times more", n)
-	}
+	t.Errorf("each time the other came after the one that rests, which was asked for %d times more in the end", again)
 }
 
 // A payout that can never be claimed is not asked for all the time.
@@ -98,7 +104,7 @@ func TestPayoutThatRestsHidesNoOther(t *testing.T) {
 // Mutation: welcome what has moved in ended.
 func TestPayoutOfAnotherRests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, acks)
+	w := newWorld(t, patient)
 	p := w.create(t, account(1), 100)
 	theirs := refusing{w.payments, p.PayoutID, &paystore.ClaimedError{PayoutID: p.PayoutID, By: "another", Token: 1 << 40}}
 	r := w.start(t, "a", func(o *executor.Options) { o.Payments = theirs })
@@ -145,10 +151,12 @@ func (l *losing) Renew(ctx context.Context, key string, token lockstore.Token, t
 // Mutation: take the session of the lease over whatever became of it in under.
 func TestLostSessionIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, acks)
+	w := newWorld(t, patient)
 	w.create(t, account(1), 100)
 	door := &slowDoor{Rail: w.rail, entered: make(chan struct{})}
-	r := w.start(t, "a", func(o *executor.Options) { o.Locks, o.Rail, o.Workers = &losing{Locks: w.locks}, door, 1 })
+	r := w.start(t, "a", func(o *executor.Options) {
+		o.Locks, o.Rail, o.Workers, o.TTL = &losing{Locks: w.locks}, door, 1, losable
+	})
 	w.until(t, "POSTED 1")
 	families, err := r.metrics.Gatherer().Gather()
 	if err != nil {
@@ -169,7 +177,7 @@ func TestLostSessionIsNotUsedAgain(t *testing.T) {
 // Mutation: start more workers in Run than Options say.
 func TestWorkersAreBounded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, acks)
+	w := newWorld(t, patient)
 	const workers = 2
 	for n := range 2 * workers {
 		w.create(t, account(1+n), 100)

@@ -47,7 +47,7 @@ func TestOneTraceForAPayout(t *testing.T) {
 	if err != nil || trace == nil {
 		t.Fatalf("%v, %v", trace, err)
 	}
-	w := newWorld(t, acks)
+	w := newWorld(t, patient)
 	seen := &traces{of: map[string]string{}}
 	wrap := func(base http.RoundTripper) http.RoundTripper { return trace.Transport(seen.before(base)) }
 	payments, err := client.NewPayments(client.Options{URL: w.payURL, Wrap: wrap})

@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/service/httpd"
@@ -27,10 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	pgtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	leaktest.Exit()
 }
 
 func open(t *testing.T, login *pgx.ConnConfig, role paydb.Role, log *httpdtest.Log) (*paydb.Link, error) {

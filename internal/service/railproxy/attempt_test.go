@@ -7,10 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/dlockctl/dlockctl/internal/paystore"
+	"github.com/dlockctl/dlockctl/internal/paystore/rail"
+	"github.com/dlockctl/dlockctl/internal/paystore/rail/httprail"
 	"github.com/dlockctl/dlockctl/internal/pgtest"
 	"github.com/dlockctl/dlockctl/internal/service/httpdtest"
 	"github.com/dlockctl/dlockctl/internal/service/payapi"
@@ -150,7 +153,7 @@ func TestUnknownAtTheRail(t *testing.T) {
 	for name, outcome := range map[string]paystore.Outcome{"lose-answer": paystore.OutcomeAcked, "answer-twice": paystore.OutcomeAcked, "silent": paystore.OutcomeTimeout} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, 16)
+			b := setupWith(t, 16, railproxy.Options{Deadline: hasty})
 			b.mood(t, fmt.Sprintf(`{"name": %q}`, name))
 			id := b.payout(t, account, 7)
 			a := want[payapi.Attempt](t, "submit", b.post(t, payapi.PathRailSubmit, 7, ref(id)))
@@ -180,7 +183,7 @@ func TestUnknownAtTheRail(t *testing.T) {
 // Mutation: drop unanswered from fail.
 func TestRailUnreachable(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
+	b := setupWith(t, 16, railproxy.Options{Deadline: hasty})
 	id := b.payout(t, account, 7)
 	b.mood(t, `{"name": "lose-answer"}`)
 	want[payapi.Attempt](t, "submit", b.post(t, payapi.PathRailSubmit, 7, ref(id)))
@@ -265,8 +268,13 @@ func TestSubmitRefuses(t *testing.T) {
 // Mutation: call Submit with a deadline of the request's, or leave proxy.Close out of Close.
 func TestCloseHearsTheRailOut(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 16)
-	b.mood(t, `{"name": "delay", "delay_ms": 700}`)
+	dbs, sim := pgtest.Migrated(t, 16), simulate(t)
+	client, err := httprail.New(sim.URL, httprail.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := heldRail{Rail: client, paid: make(chan struct{}), free: make(chan struct{})}
+	b := serve(t, dbs, sim, dbs.Pay.Config(t, "t_rail"), railproxy.Options{Rail: held})
 	id := b.payout(t, account, 7)
 	hungUp, hangUp := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
@@ -274,15 +282,36 @@ func TestCloseHearsTheRailOut(t *testing.T) {
 		_, err := b.send(hungUp, http.MethodPost, payapi.PathRailSubmit, 7, fmt.Sprintf(`{"payout_id": %q}`, id))
 		gone <- err
 	}()
-	b.reaches(t, id, "1 1")
+	<-held.paid
 	hangUp()
 	if err := <-gone; err == nil {
 		t.Error("the caller did not hang up")
 	}
 	b.Stop()
 	<-b.Stopped
+	// Late enough that a Close which does not wait has returned.
+	time.AfterFunc(300*time.Millisecond, func() { close(held.free) })
 	b.service.Close()
 	b.wantAttempts(t, id, "7 ACKED")
+}
+
+// heldRail is a rail that has paid and whose answer is held back until it is set free, or
+// nobody listens any more.
+type heldRail struct {
+	rail.Rail
+
+	paid, free chan struct{}
+}
+
+func (r heldRail) Submit(ctx context.Context, req rail.Request) (rail.Answer, error) {
+	said, err := r.Rail.Submit(ctx, req)
+	close(r.paid)
+	select {
+	case <-r.free:
+		return said, err
+	case <-ctx.Done():
+		return rail.Answer{}, context.Cause(ctx)
+	}
 }
 
 // A COMMIT whose answer is lost before anything was forwarded is 500 outcome_unknown, or

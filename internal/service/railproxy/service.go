@@ -74,8 +74,9 @@ func New(ctx context.Context, opts Options) (*Service, error) {
 }
 
 // Close waits until every payment under way has its answer on record, or the
-// forwarding deadline has passed, and closes the connections. Call it when the last
-// request has been answered.
+// forwarding deadline has passed, and closes the connections. Call it when the server
+// has stopped: a request that outlived that is waited for too, and no other payment
+// begins.
 func (s *Service) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/dlockctl/dlockctl/internal/leaktest"
 	"github.com/dlockctl/dlockctl/internal/paystore"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail/httprail"
@@ -26,8 +27,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	m.Run()
 	// The client's idle connections are the test's, not the service's.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+	leaktest.Exit(goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
 // bundle is a running simulator, and the client that rail-proxy has.

@@ -162,8 +162,9 @@ func (k *keeper) once(ctx context.Context) (exit int, asked bool, err error) {
 	command.Env = k.child.Env
 	lines := &lines{each: k.hear}
 	command.Stdout, command.Stderr = lines, lines
-	// Nothing of a child of its own may hold its output open for ever.
-	command.WaitDelay = time.Second
+	// Nothing of a child of its own may hold its output open for ever; on a busy machine
+	// its last lines take a while.
+	command.WaitDelay = 5 * time.Second
 	apart(command)
 	ended := make(chan error, 1)
 	if err := start(command, ended); err != nil {

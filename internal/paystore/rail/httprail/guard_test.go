@@ -18,11 +18,17 @@ import (
 	"time"
 
 	"github.com/dlockctl/dlockctl/internal/paystore"
+	"github.com/dlockctl/dlockctl/internal/paystore/rail"
 	"github.com/dlockctl/dlockctl/internal/paystore/rail/httprail"
 )
 
-// soon is a forwarding deadline that a test waits for.
-const soon = 300 * time.Millisecond
+const (
+	// soon is a forwarding deadline that a test waits for. It is set when everything else
+	// is ready, and what comes before it comes in time on a busy machine too.
+	soon = 3 * time.Second
+	// late is so far past the deadline that whoever watches over it has looked.
+	late = 300 * time.Millisecond
+)
 
 // A payment past its deadline is not sent: not even a connection is made.
 //
@@ -62,15 +68,23 @@ func TestSlowHandshakeSendsNothing(t *testing.T) {
 	t.Cleanup(s.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	req := payment(soon)
-	through := slowly(t, s.Listener.Addr().String(), func() { wait(t, "the deadline passes", func() bool { return req.Left() < -soon }) })
+	submitted := make(chan rail.Request, 1)
+	through := slowly(t, s.Listener.Addr().String(), func() { passes(t, <-submitted) })
 	c := client(t, "https://"+through, httprail.Options{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
+	req := payment(soon)
+	submitted <- req
 	if _, err := c.Submit(t.Context(), req); err == nil || !strings.Contains(err.Error(), "forwarding deadline has passed") {
 		t.Errorf("%v", err)
 	}
 	if n := payments.Load(); n != 0 {
 		t.Errorf("%d payments arrived", n)
 	}
+}
+
+// passes waits until the payment's deadline is over.
+func passes(t *testing.T, req rail.Request) {
+	t.Helper()
+	wait(t, "the deadline passes", func() bool { return req.Left() < -late })
 }
 
 func listen(t *testing.T) net.Listener {
@@ -124,12 +138,15 @@ func TestLateAnswerIsHeard(t *testing.T) {
 		// Elsewhere it cannot be told what has arrived, and nothing late is heard.
 		return
 	}
-	req := payment(soon)
+	submitted := make(chan rail.Request, 1)
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		wait(t, "the deadline passes", func() bool { return req.Left() < -soon })
+		passes(t, <-submitted)
 		fmt.Fprint(w, `{"idempotency_key": "k 1", "outcome": "ACKED", "reference": "late"}`)
 	})
-	said, err := client(t, s.URL, httprail.Options{}).Submit(t.Context(), req)
+	c := client(t, s.URL, httprail.Options{})
+	req := payment(soon)
+	submitted <- req
+	said, err := c.Submit(t.Context(), req)
 	if err != nil || said.Outcome != paystore.OutcomeAcked || said.Reference != "late" {
 		t.Errorf("%+v, %v", said, err)
 	}
@@ -144,6 +161,7 @@ func TestUnacknowledgedIsThrownAway(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
 	defer l.Close()
+	payload := make([]byte, 64<<20)
 	deadline := time.Now().Add(soon)
 	conn, err := httprail.Dial(t.Context(), func() time.Duration { return time.Until(deadline) }, l.Addr().String())
 	if err != nil {
@@ -156,15 +174,16 @@ func TestUnacknowledgedIsThrownAway(t *testing.T) {
 	}
 	defer far.Close()
 	// Nobody reads, so that the kernel keeps what it was given.
-	sent, err := conn.Write(make([]byte, 64<<20))
+	sent, err := conn.Write(payload)
 	if err == nil {
 		t.Fatalf("%d bytes were taken", sent)
 	}
 	wait(t, "the connection is thrown away", func() bool {
-		_, err := conn.Write([]byte{1})
 		// Closed already is what is waited for.
 		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 		_, readErr := conn.Read(make([]byte, 1))
+		// Who closes lets nobody write meanwhile: when this returns it is done.
+		_, err := conn.Write([]byte{1})
 		return err != nil && errors.Is(readErr, net.ErrClosed)
 	})
 	if err := far.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil { // not for ever, where it fails

@@ -1,7 +1,7 @@
 // Command child is what the tests run under a lock. It is built by them, so that
 // it starts in no time.
 //
-//	child write FILE [stubborn]   appends a line every millisecond until it is killed
+//	child write FILE [stubborn]   appends a line every 4 ms until it is killed
 //	child daemon COMMAND ARG…     starts a command that has left group and session, twice forked, and ends
 //
 // A line is the process, the wall clock and the time since boot in nanoseconds: all
@@ -44,7 +44,7 @@ func write(path string) {
 		if _, err := fmt.Fprintf(file, "%d %d %d\n", os.Getpid(), time.Now().UnixNano(), boot.Nano()); err != nil {
 			panic(err)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(4 * time.Millisecond)
 	}
 }
 

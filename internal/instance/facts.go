@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dlockctl/dlockctl/internal/pgtx"
 )
 
 // MinVersion is the oldest server supported, as server_version_num.
@@ -50,6 +52,20 @@ func Read(ctx context.Context, q Querier) (Facts, error) {
 		return Facts{}, fmt.Errorf("read server identity: %w", err)
 	}
 	return f, nil
+}
+
+// ReadAt connects to another server to ask for its facts. All of it is bounded by the
+// address's ConnectTimeout: a server that lets in and then says nothing is one that is down.
+func ReadAt(ctx context.Context, config *pgx.ConnConfig) (Facts, error) {
+	config = pgtx.Config(config)
+	asked, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(asked, config)
+	if err != nil {
+		return Facts{}, fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return Read(asked, pgtx.OneTrip{Conn: conn})
 }
 
 // VersionError is returned by CheckVersion.

@@ -164,19 +164,14 @@ func checkSeparate(ctx context.Context, q pgtx.OneTrip, facts instance.Facts, pe
 	case peer == nil:
 		return nil
 	}
-	conn, err := pgx.ConnectConfig(ctx, pgtx.Config(peer))
+	other, err := instance.ReadAt(ctx, peer)
 	if err != nil && known {
 		// lockdb is down, and what was recorded of it shows that it is elsewhere:
 		// its failures are not this database's (K-6.2).
 		return nil
 	}
 	if err != nil {
-		return &UnreachableError{Doing: "connect to lockdb, to see that it is another instance", Err: err}
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	other, err := instance.Read(ctx, pgtx.OneTrip{Conn: conn})
-	if err != nil {
-		return &UnreachableError{Doing: "open lockdb", Err: err}
+		return &UnreachableError{Doing: "ask lockdb whether it is another instance", Err: err}
 	}
 	if other.SystemIdentifier == facts.SystemIdentifier {
 		return ErrSameInstance

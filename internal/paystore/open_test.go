@@ -86,7 +86,7 @@ func TestOpenRefusesWithoutAGuard(t *testing.T) {
 // only what was recorded; nothing known is refused too, and reading goes on.
 //
 // Clauses: K-6.1, K-6.2
-// Mutation: drop checkSeparate, or its "known" case, or refuse whenever lockdb is down.
+// Mutation: drop checkSeparate, or its "known" case, refuse whenever lockdb is down, or ask it without a bound.
 func TestOpenRefusesOneInstance(t *testing.T) {
 	t.Parallel()
 	dbs := pgtest.Migrated(t, 16)
@@ -121,9 +121,15 @@ func TestOpenRefusesOneInstance(t *testing.T) {
 	away.PeerConfig.Port, away.PeerConfig.Fallbacks = 1, nil
 	exec(`UPDATE peer_instance SET system_identifier = system_identifier + 1`)
 	open(t, away)
+	silent := away
+	silent.PeerConfig = pgtest.Silent(t) // it is up, and answers nothing
+	open(t, silent)
 	exec(`DELETE FROM peer_instance`)
 	if _, err := paystore.Open(t.Context(), away); !isUnreachable(err) {
 		t.Errorf("lockdb down and nothing recorded: %v, want unreachable", err)
+	}
+	if _, err := paystore.Open(t.Context(), silent); !isUnreachable(err) {
+		t.Errorf("lockdb silent and nothing recorded: %v, want unreachable", err)
 	}
 	_, err := paystore.Open(t.Context(), changing(t, dbs))
 	if unsafe, ok := errors.AsType[*paystore.UnsafeError](err); !ok || unsafe.Clause != "K-6.1" {

@@ -141,19 +141,14 @@ func checkSeparate(ctx context.Context, q oneTrip, facts instance.Facts, peer *p
 	case peer == nil:
 		return nil
 	}
-	payConn, err := pgx.ConnectConfig(ctx, pgtx.Config(peer))
+	payFacts, err := instance.ReadAt(ctx, peer)
 	if err != nil && known {
 		// paydb is down, and what was recorded of it shows that it is elsewhere:
 		// its failures are not this database's (K-6.2).
 		return nil
 	}
 	if err != nil {
-		return &lockstore.UnreachableError{Doing: "connect to paydb, to see that it is another instance", Err: err}
-	}
-	defer payConn.Close(context.WithoutCancel(ctx))
-	payFacts, err := instance.Read(ctx, oneTrip{Conn: payConn})
-	if err != nil {
-		return &lockstore.UnreachableError{Doing: "open paydb", Err: err}
+		return &lockstore.UnreachableError{Doing: "ask paydb whether it is another instance", Err: err}
 	}
 	if payFacts.SystemIdentifier == facts.SystemIdentifier {
 		return lockstore.ErrSameInstance

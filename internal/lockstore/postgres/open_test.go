@@ -99,7 +99,7 @@ func TestClosedGate(t *testing.T) {
 // or only what was recorded; nothing known is refused too.
 //
 // Clauses: K-6.1, K-6.2
-// Mutation: drop checkSeparate, or its "known" case, or refuse whenever paydb is down.
+// Mutation: drop checkSeparate, or its "known" case, refuse whenever paydb is down, or ask it without a bound.
 func TestOpenRefusesOneInstance(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 16)
@@ -135,9 +135,15 @@ func TestOpenRefusesOneInstance(t *testing.T) {
 	away.PeerConfig.Port, away.PeerConfig.Fallbacks = 1, nil
 	b.exec(t, `UPDATE peer_instance SET system_identifier = system_identifier + 1`)
 	open(t, away)
+	silent := away
+	silent.PeerConfig = pgtest.Silent(t) // it is up, and answers nothing
+	open(t, silent)
 	b.exec(t, `DELETE FROM peer_instance`)
 	if _, err := postgres.Open(t.Context(), away); !isUnreachable(err) {
 		t.Errorf("paydb down and nothing recorded: %v, want unreachable", err)
+	}
+	if _, err := postgres.Open(t.Context(), silent); !isUnreachable(err) {
+		t.Errorf("paydb silent and nothing recorded: %v, want unreachable", err)
 	}
 	_, err := postgres.Open(t.Context(), options(t, b.dbs))
 	if unsafe, ok := errors.AsType[*lockstore.UnsafeError](err); !ok || unsafe.Clause != "K-6.1" {

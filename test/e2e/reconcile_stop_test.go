@@ -23,8 +23,7 @@ import (
 // `make bench` measures (reconcile-cancel).
 //
 // Clauses: K-8.1, K-8.5
-// Mutation: leave BuildContextWatcherHandler out of forReading, or what was found before
-// from missClasses; then it waits for the lock, or keeps nothing.
+// Mutation: forget in missClasses what was found before; then it keeps nothing.
 func TestInterruptedReconcileKeepsWhatItFound(t *testing.T) {
 	t.Parallel()
 	dbs := pgtest.Migrated(t, postgresVersion)

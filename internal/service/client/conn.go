@@ -78,12 +78,33 @@ func (c *conn) do(ctx context.Context, r request) (status int, err error) {
 		}
 	}
 	pauses := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 4, MaxInterval: time.Second}
+	arrived := false // a try whose answer was lost
 	for sent := 1; ; sent++ {
 		status, err = c.try(ctx, r, body)
 		if err == nil || sent == tries || !again(r, err) || lockstore.Pause(ctx, max(pauses.NextBackOff(), advice(err))) != nil {
+			if arrived {
+				err = unsettled(r, err)
+			}
 			return status, err
 		}
+		lost, ok := errors.AsType[*lostError](err)
+		arrived = arrived || ok && lost.sent
 	}
+}
+
+// unsettled is the error of a try that came after one whose answer was lost: that this
+// one did nothing says nothing about that one (K-2.9).
+func unsettled(r request, err error) error {
+	if lost, ok := errors.AsType[*lostError](err); ok {
+		return &lostError{true, lost.err}
+	}
+	if p, ok := problem.From(err); ok && r.method != http.MethodGet {
+		switch p.Code {
+		case problem.RateLimited, problem.Draining, problem.Unreachable:
+			return &lostError{true, errors.New(p.Error())}
+		}
+	}
+	return err
 }
 
 // again tells whether a request that failed may be sent once more.
